@@ -50,8 +50,12 @@ def parse_cases(path: Path, data: bytes) -> list[Case]:
     for where, raw in objects(path, data, CaseError):
         case = to_case(raw, where)
         if case.id in cases:
-            raise CaseError(f"the id {case.id!r} stands twice", where, f"its first use in {lines[case.id]}",
-                            hint="Give each case an id of its own.")
+            raise CaseError(
+                f"the id {case.id!r} stands twice",
+                where,
+                f"its first use in {lines[case.id]}",
+                hint="Give each case an id of its own.",
+            )
         cases[case.id], lines[case.id] = case, where
     if not cases:
         raise CaseError("the file holds no case", str(path), expected="one JSON object a line")
@@ -67,12 +71,14 @@ def to_case(raw: Mapping[str, Any], where: str) -> Case:
     if not isinstance(identity, str) or not identity:
         raise CaseError("the id is no text", f"{where}: id", show(identity), "a non-empty string")
     if not is_text_or_tree(raw["state"]):
-        raise CaseError("the state cannot be sent", f"{where}: state", show(raw["state"]),
-                        "text, an object or an array")
+        raise CaseError(
+            "the state cannot be sent", f"{where}: state", show(raw["state"]), "text, an object or an array"
+        )
     questions = raw["questions"]
     if not isinstance(questions, dict) or not questions:
-        raise CaseError("the case has no questions", f"{where}: questions", show(questions),
-                        "an object {key: question}")
+        raise CaseError(
+            "the case has no questions", f"{where}: questions", show(questions), "an object {key: question}"
+        )
     for key, question in questions.items():
         if not key:
             raise CaseError("a question has an empty key", f"{where}: questions", show(question))
@@ -110,9 +116,7 @@ def _facts_adapter() -> TypeAdapter[Any]:
     return TypeAdapter(Facts)
 
 
-def _facts(
-    raw: Mapping[str, Any], where: str
-) -> tuple[str, tuple[tuple[str, int], ...], dict[str, list[Hierarchy]]]:
+def _facts(raw: Mapping[str, Any], where: str) -> tuple[str, tuple[tuple[str, int], ...], dict[str, list[Hierarchy]]]:
     from pydantic import ValidationError
 
     given = {name: raw[name] for name in ("domain", "thresholds", "hierarchies") if name in raw}
@@ -138,8 +142,12 @@ def _check_hierarchies(
         for hierarchy in declared:
             members = sorted(option for block in hierarchy.values() for option in block)
             if len(hierarchy) < 2 or members != options or not all(hierarchy.values()):
-                raise CaseError("the hierarchy is no partition of the options into two or more blocks", place,
-                                show(dict(hierarchy)), f"each of {show(options)} in exactly one block")
+                raise CaseError(
+                    "the hierarchy is no partition of the options into two or more blocks",
+                    place,
+                    show(dict(hierarchy)),
+                    f"each of {show(options)} in exactly one block",
+                )
 
 
 def _extra(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -147,8 +155,11 @@ def _extra(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name in extra:
         meant = get_close_matches(name, FIELDS[2:], n=1, cutoff=0.8)
         if meant:
-            raise CaseError(f"the field {name!r} looks like a slip of the pen", where,
-                            hint=f"Did you mean {meant[0]!r}? If not, choose a name that is less alike.")
+            raise CaseError(
+                f"the field {name!r} looks like a slip of the pen",
+                where,
+                hint=f"Did you mean {meant[0]!r}? If not, choose a name that is less alike.",
+            )
     return extra
 
 

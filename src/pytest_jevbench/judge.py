@@ -63,7 +63,8 @@ def outcomes(relation: Relation, evidence: Evidence) -> list[Outcome]:
         trial = evidence.trial
         raise PlanError(
             f"the trial's params do not fit {relation.name} ({type(broken).__name__}: {broken})",
-            f"{trial.relation}, case {trial.case}, question {trial.key}", show(dict(trial.params)),
+            f"{trial.relation}, case {trial.case}, question {trial.key}",
+            show(dict(trial.params)),
         ) from broken
 
 
@@ -119,8 +120,9 @@ def rejudged(verdict: Verdict, relation: Relation, tolerance: float) -> Verdict:
     from dataclasses import replace
 
     tol = tolerance_for(relation, tolerance)
-    return replace(verdict, tolerance=tol, violated=is_violation(verdict.deviation, tol),
-                   graded=graded(verdict.deviation, tol))
+    return replace(
+        verdict, tolerance=tol, violated=is_violation(verdict.deviation, tol), graded=graded(verdict.deviation, tol)
+    )
 
 
 def plain(verdict: Verdict) -> dict[str, Any]:

@@ -25,17 +25,21 @@ def read_bytes(path: Path, error: type[JevbenchError]) -> bytes:
 
 
 def decode(line: bytes, where: str, error: type[JevbenchError]) -> Any:
-    """Parse one line (or one whole file). Raises `error` at `where` for text that is no JSON or an object with a repeated key."""
+    """Parse a line, or a whole file. Raises `error` at `where` when it is no JSON or has a key twice."""
     try:
         return load_json(line.decode())
     except UnicodeDecodeError as broken:
         raise error("this is not UTF-8", where, f"byte {line[broken.start]:#04x}") from None
     except json.JSONDecodeError as broken:
-        raise error(f"this is no JSON: {broken.msg}", f"{where}:{broken.colno}",
-                    show(broken.doc[max(0, broken.pos - 20) : broken.pos + 20])) from None
+        raise error(
+            f"this is no JSON: {broken.msg}",
+            f"{where}:{broken.colno}",
+            show(broken.doc[max(0, broken.pos - 20) : broken.pos + 20]),
+        ) from None
     except RepeatedKeyError as repeated:
-        raise error(f"the key {str(repeated)!r} stands twice in one object", where,
-                    hint="Keep one of the two.") from None
+        raise error(
+            f"the key {str(repeated)!r} stands twice in one object", where, hint="Keep one of the two."
+        ) from None
     except (ValueError, RecursionError) as broken:
         raise error("this is no usable JSON", where, str(broken)[:120]) from None
 

@@ -45,8 +45,16 @@ class Row:
             }
             for label, batch in raw["requests"].items()
         }
-        return Trial(raw["relation"], raw["case"], raw["key"], raw["v"], raw["t"], tuple(raw["targets"]),
-                     requests, raw["params"])
+        return Trial(
+            raw["relation"],
+            raw["case"],
+            raw["key"],
+            raw["v"],
+            raw["t"],
+            tuple(raw["targets"]),
+            requests,
+            raw["params"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +86,7 @@ class Plan:
         names = {relation.name for relation in relations}
         wanted = set(domains)
         tests = tuple(
-            test for test in self.tests
-            if test.relation.name in names and (not wanted or test.case.domain in wanted)
+            test for test in self.tests if test.relation.name in names and (not wanted or test.case.domain in wanted)
         )
         return Plan(self.header, self.cases, tests)
 
@@ -125,15 +132,21 @@ def _header(header: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(header, dict) or "format" not in header:
         raise PlanError("the first line is no plan header", where, show(header), '{"format": 1, ...}')
     if header["format"] != FORMAT:
-        raise PlanError("this plan format is not known", where, show(header["format"]), str(FORMAT),
-                        "Update pytest-jevbench, or freeze the plan again.")
+        raise PlanError(
+            "this plan format is not known",
+            where,
+            show(header["format"]),
+            str(FORMAT),
+            "Update pytest-jevbench, or freeze the plan again.",
+        )
     return header
 
 
 def _row(raw: Any, line: bytes, where: str, cases: Mapping[str, Case]) -> Row:
     if not isinstance(raw, dict) or not raw.keys() >= set(ROW_KEYS):
-        raise PlanError("the row lacks fields", where, show(list(raw) if isinstance(raw, dict) else raw),
-                        ", ".join(ROW_KEYS))
+        raise PlanError(
+            "the row lacks fields", where, show(list(raw) if isinstance(raw, dict) else raw), ", ".join(ROW_KEYS)
+        )
     relation, identity, key = raw["relation"], raw["case"], raw["key"]
     if not isinstance(relation, str) or relation not in CATALOGUE:
         raise PlanError(f"there is no relation {show(relation)}", where, hint=near(str(relation), list(CATALOGUE)))
@@ -146,16 +159,21 @@ def _row(raw: Any, line: bytes, where: str, cases: Mapping[str, Case]) -> Row:
     for question in (key, *targets):
         if not isinstance(question, str) or question not in case.questions:
             raise PlanError(f"the case has no question {show(question)}", where, hint=f"Case {case.id!r}.")
+    _check_indices(raw, where)
+    _check_requests(raw["requests"], where, case)
+    if CATALOGUE[relation].scored and list(raw["requests"]) != ["variant"]:
+        raise PlanError(
+            "a scored relation sends exactly one request, labelled 'variant'", where, show(list(raw["requests"]))
+        )
+    return Row(relation, identity, key, line, where)
+
+
+def _check_indices(raw: Mapping[str, Any], where: str) -> None:
     for name in ("v", "t"):
         if type(raw[name]) is not int or raw[name] < 0:
             raise PlanError(f"{name!r} is no index", where, show(raw[name]), "an integer from 0")
     if not isinstance(raw["params"], dict):
         raise PlanError("the params are no object", where, show(raw["params"]))
-    _check_requests(raw["requests"], where, case)
-    if CATALOGUE[relation].scored and list(raw["requests"]) != ["variant"]:
-        raise PlanError("a scored relation sends exactly one request, labelled 'variant'", where,
-                        show(list(raw["requests"])))
-    return Row(relation, identity, key, line, where)
 
 
 def _check_requests(requests: Any, where: str, case: Case) -> None:

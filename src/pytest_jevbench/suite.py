@@ -64,8 +64,11 @@ def upstream_folder() -> Path:
     places = list(spec.submodule_search_locations or ()) if spec else []
     folder = Path(places[0], "suites") if places else None
     if folder is None or not folder.is_dir():
-        raise SuiteError("the package `jevbench` is not installed", "upstream",
-                         hint='Install it with: pip install "pytest-jevbench[upstream]"')
+        raise SuiteError(
+            "the package `jevbench` is not installed",
+            "upstream",
+            hint='Install it with: pip install "pytest-jevbench[upstream]"',
+        )
     return folder
 
 
@@ -140,8 +143,12 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise SuiteError("the manifest is no object", str(path), show(manifest))
     name, files, min_n = manifest.get("name"), manifest.get("files"), manifest.get("min_n", DEFAULT_MIN_N)
     if not isinstance(name, str) or not name or name != name.strip() or set(name) & set("/\\:[]%\n\r\t"):
-        raise SuiteError("the manifest's name cannot be used", f"{path}: name", show(name),
-                         "text without /, \\, :, [, ], % and control characters")
+        raise SuiteError(
+            "the manifest's name cannot be used",
+            f"{path}: name",
+            show(name),
+            "text without /, \\, :, [, ], % and control characters",
+        )
     if not isinstance(files, dict) or not files:
         raise SuiteError("the manifest lists no files", f"{path}: files", show(files), "{file: SHA-256}")
     if type(min_n) is not int or min_n < 1:
@@ -158,12 +165,18 @@ def _verified(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[se
         if file not in present:
             raise SuiteError(f"the file {file} is missing", where, hint="Restore the folder, or freeze it again.")
         if file not in listed:
-            raise SuiteError(f"the file {file} is not in the manifest", where,
-                             hint="Remove it, or freeze the suite again.")
+            raise SuiteError(
+                f"the file {file} is not in the manifest", where, hint="Remove it, or freeze the suite again."
+            )
         digests[file] = hashlib.sha256((folder / file).read_bytes()).hexdigest()
         if digests[file] != listed[file]:
-            raise SuiteError(f"the file {file} was changed after freezing", where, f"SHA-256 {digests[file]}",
-                             show(listed[file]), "Restore the file, or freeze the suite again.")
+            raise SuiteError(
+                f"the file {file} was changed after freezing",
+                where,
+                f"SHA-256 {digests[file]}",
+                show(listed[file]),
+                "Restore the file, or freeze the suite again.",
+            )
     return present, digests
 
 
@@ -171,18 +184,19 @@ def _base(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[Path, 
     """Find and verify the suite a sample was drawn from: beside it, else bundled."""
     name, expected = manifest["base"], manifest.get("base_files")
     if not isinstance(name, str) or not isinstance(expected, dict):
-        raise SuiteError("the sample does not say what it was drawn from", where,
-                         expected="`base` and `base_files`")
+        raise SuiteError("the sample does not say what it was drawn from", where, expected="`base` and `base_files`")
     places = [folder.parent / name, bundled_folder() / name]
     base = next((place for place in places if (place / "manifest.json").is_file()), None)
     if base is None:
-        raise SuiteError(f"the base suite {name!r} is missing", where,
-                         f"neither {places[0]} nor {places[1]}")
+        raise SuiteError(f"the base suite {name!r} is missing", where, f"neither {places[0]} nor {places[1]}")
     base_path = base / "manifest.json"
     _, digests = _verified(base, _manifest(base_path), str(base_path))
     for file, digest in expected.items():
         if digests.get(file) != digest:
-            raise SuiteError(f"the base suite's {file} is another one than the sample was drawn from",
-                             str(base_path), show(digests.get(file)), show(digest))
+            raise SuiteError(
+                f"the base suite's {file} is another one than the sample was drawn from",
+                str(base_path),
+                show(digests.get(file)),
+                show(digest),
+            )
     return base, digests
-

@@ -144,8 +144,12 @@ def problems(error: Any, start: str = "") -> list[tuple[str, str, str]]:
     """Turn a pydantic error into (path, message, found) triples, without the union tags in the paths."""
     found = []
     for item in error.errors(include_url=False):
-        path = [str(part) for part in item["loc"] if part not in ("noul", "choice", "score", "str", "dict[str,any]")
-                and not str(part).startswith(("list[", "function-"))]
+        path = [
+            str(part)
+            for part in item["loc"]
+            if part not in ("noul", "choice", "score", "str", "dict[str,any]")
+            and not str(part).startswith(("list[", "function-"))
+        ]
         message = item["msg"].removeprefix("Value error, ")
         found.append((".".join([start, *path] if start else path), message, show(item["input"], 80)))
     return found
@@ -238,13 +242,13 @@ def read_answers(raw: Any, questions: Batch) -> Answers:
     """Read an `answers` object against the questions that were asked.
 
     Raises AnswerFormatError, naming the question, for anything that is not in the format: an answer missing, a
-    probability that is no number or outside [0, 1] by more than 1e-6, a sum of zero, NaN or Infinity, a repeated key.
+    probability that is no number or outside [0, 1] by more than 1e-6, a sum of zero, NaN or Infinity, a key twice.
     """
     if not isinstance(raw, Mapping):
         raise AnswerFormatError("the answers are no object", "answers", show(raw), "{question id: answer}")
     if isinstance(raw, Repeated):
-        raise AnswerFormatError("the question is answered twice", f"question {raw.key!r}",
-                                "a repeated key", "one answer per question id")
+        where = f"question {raw.key!r}"
+        raise AnswerFormatError("the question is answered twice", where, "a repeated key", "one answer per question")
     distributions: dict[str, Distribution] = {}
     confidences: dict[str, float] = {}
     quirks: list[Quirk] = []
@@ -257,10 +261,8 @@ def read_answers(raw: Any, questions: Batch) -> Answers:
         if key not in raw:
             raise fail("the answer is missing", list(raw))
         answer = raw[key]
-        if not isinstance(answer, Mapping):
-            raise fail("the answer is no object", answer)
-        if isinstance(answer, Repeated):
-            raise fail(f"the key {answer.key!r} stands twice in the answer", dict(answer))
+        if not isinstance(answer, Mapping) or isinstance(answer, Repeated):
+            raise fail(_no_answer(answer), answer)
         if answer.get("type") != kind:
             quirks.append(Quirk("type" if "type" in answer else "no type", 1.0, key))
         if kind == "noul":
@@ -272,6 +274,12 @@ def read_answers(raw: Any, questions: Batch) -> Answers:
         if isinstance(confidence, Real) and not isinstance(confidence, bool) and math.isfinite(confidence):
             confidences[key] = float(confidence)
     return Answers(distributions, confidences, tuple(quirks))
+
+
+def _no_answer(found: Any) -> str:
+    if isinstance(found, Repeated):
+        return f"the key {found.key!r} stands twice in the answer"
+    return "the answer is no object"
 
 
 Fail = Callable[[str, Any], AnswerFormatError]
@@ -295,7 +303,7 @@ def _read_probabilities(
     if not isinstance(given, Mapping):
         raise fail("the answer has no `probabilities` object", answer)
     if isinstance(given, Repeated):
-        raise fail(f"the probability of {given.key!r} is given twice", dict(given))
+        raise fail(f"the probability of {given.key!r} is given twice", given)
     declared = outcomes(question)
     names = _level_names(given, question, declared, fail) if question["type"] == "score" else declared
     missing = [name for name in names if name not in given]

@@ -12,9 +12,7 @@ from .base import Evidence, Outcome, Relation, Trial
 __all__ = ["CATALOGUE", "Evidence", "Outcome", "Relation", "Trial", "select"]
 
 CATALOGUE: Mapping[str, Relation] = {
-    relation.name: relation
-    for module in (rep, bat, mea, log, cho, diag)
-    for relation in module.RELATIONS
+    relation.name: relation for module in (rep, bat, mea, log, cho, diag) for relation in module.RELATIONS
 }
 """Every relation by name, in catalogue order."""
 

@@ -118,9 +118,7 @@ class Relation:
 # How deviations are formed: the few shapes that all laws share
 
 
-def compared(
-    target: str, expected: Mapping[str, float], got: Mapping[str, float], *, flips: bool = True
-) -> Outcome:
+def compared(target: str, expected: Mapping[str, float], got: Mapping[str, float], *, flips: bool = True) -> Outcome:
     """Compare two distributions over the same outcomes by total variation; the decision is the argmax."""
     flip = argmax(expected) != argmax(got) if flips else None
     return Outcome(target, tv(got, expected), flip, expected, got)

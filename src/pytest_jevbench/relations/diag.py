@@ -40,8 +40,7 @@ def _confidence_fits(evidence: Evidence) -> list[Outcome]:
     best = min(errors, key=lambda name: max(errors[name].values()))
     define = DEFINITIONS[best]
     return [
-        Outcome(key, deviation, None,
-                terms={"confidence": stated[key], best: define(list(evidence.p(key).values()))})
+        Outcome(key, deviation, None, terms={"confidence": stated[key], best: define(list(evidence.p(key).values()))})
         for key, deviation in errors[best].items()
     ]
 

@@ -91,8 +91,14 @@ def _pair_marginals(evidence: Evidence) -> list[Outcome]:
 def _inclusion_exclusion(evidence: Evidence) -> list[Outcome]:
     a, b = (evidence.p_yes(key) for key in evidence.trial.targets)
     both, either = evidence.q_yes(evidence.param("conj")), evidence.q_yes(evidence.param("disj"))
-    terms = {"P(A)": a, "P(B)": b, "P(A and B)": both, "P(A or B)": either,
-             "P(A) + P(B)": a + b, "P(A and B) + P(A or B)": both + either}
+    terms = {
+        "P(A)": a,
+        "P(B)": b,
+        "P(A and B)": both,
+        "P(A or B)": either,
+        "P(A) + P(B)": a + b,
+        "P(A and B) + P(A or B)": both + either,
+    }
     return [Outcome(evidence.trial.key, abs(both + either - a - b), None, terms=terms)]
 
 

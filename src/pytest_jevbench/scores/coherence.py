@@ -91,7 +91,8 @@ def score(
         by_relation[verdict.relation].append(verdict)
     checks = {name: check(by_relation[name], n) for name, n in planned.items() if n > 0}
     unscored = [
-        found for name, each in checks.items()
+        found
+        for name, each in checks.items()
         if (found := _why_unscored(relations[name], each, min_n, coverage_rule=coverage_rule)) is not None
     ]
     left_out = {entry.relation for entry in unscored}
@@ -133,8 +134,9 @@ def _view(
         if any(relations[name].group == group for name in known) or group in lost_groups
     }
     dimensions = {
-        code: mean([v for name, v in known.items() if relations[name].dimension == code],
-                   lost=code in lost_dimensions)
+        code: mean(
+            [v for name, v in known.items() if relations[name].dimension == code], lost=code in lost_dimensions
+        )
         for code in DIMENSIONS
     }
     parts = [value for value in dimensions.values() if value is not None]
@@ -195,7 +197,7 @@ def picks(cases: int, draws: int, seed: int = 0) -> list[list[int]]:
 def intervals(
     verdicts: Sequence[Verdict], cases: Sequence[str], relations: Mapping[str, Relation], draws: int
 ) -> tuple[Interval | None, Interval | None]:
-    """Percentile bootstrap over cases (2.5 %, 97.5 %) of the overall score, strict and graded, with the same picks."""
+    """Percentile bootstrap over cases (2.5 %, 97.5 %) of the overall score: strict, and graded by the same picks."""
     import numpy as np
 
     names = sorted({verdict.relation for verdict in verdicts})
@@ -244,7 +246,13 @@ def by_domain(
     """Score each domain's cases on their own: no interval, no coverage rule, but min_n holds."""
     domains = dict.fromkeys(verdict.domain for verdict in verdicts)
     return {
-        domain: score([v for v in verdicts if v.domain == domain], planned, relations,
-                      min_n=min_n, bootstrap=0, coverage_rule=False)
+        domain: score(
+            [v for v in verdicts if v.domain == domain],
+            planned,
+            relations,
+            min_n=min_n,
+            bootstrap=0,
+            coverage_rule=False,
+        )
         for domain in domains
     }

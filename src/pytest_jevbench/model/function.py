@@ -1,0 +1,82 @@
+"""A model in this process: any function `fn(state, questions) -> answers`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import AskError, ModelError, SettingError, near, show
+from .base import Reply, Request
+
+Function = Callable[[Any, dict[str, Any]], Any]
+
+
+class FunctionModel:
+    """Wraps a function. It gets copies of state and questions, which it may change.
+
+    Without a `name` or a `revision` its answers live for the run only.
+    """
+
+    def __init__(self, function: Function, name: str = "", revision: str = "") -> None:
+        self.function = function
+        self.id = getattr(function, "__qualname__", type(function).__name__)
+        self.name = name or self.id
+        self.revision = revision
+        self.lasting = bool(name or revision)
+
+    def ask(self, request: Request) -> Reply:
+        """Call the function. Raises ModelError when it raises; a JevbenchError of its own passes through."""
+        copy = json.loads(request.text)
+        try:
+            return Reply(self.function(copy["state"], copy["questions"]))
+        except AskError:
+            raise
+        except Exception as broken:
+            frame = broken.__traceback__
+            while frame is not None and frame.tb_next is not None:
+                frame = frame.tb_next
+            place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
+            raise ModelError(
+                f"the function raised {type(broken).__name__}: {show(str(broken), 200)}",
+                f"model {self.name}",
+                hint=f"See {place}.",
+            ) from broken
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def from_callable(function: Function, name: str = "", revision: str = "") -> FunctionModel:
+    """Make a model of `fn(state, questions) -> answers`. Raises SettingError when it cannot be called."""
+    if not callable(function):
+        raise SettingError("the model is no function", found=show(function), expected="fn(state, questions)")
+    return FunctionModel(function, name, revision)
+
+
+def find_callable(spec: str) -> Function:
+    """Import `MODULE:NAME`. Raises SettingError that says which part is missing."""
+    module_name, _, name = spec.partition(":")
+    if not module_name or not name:
+        raise SettingError("a callable is named MODULE:NAME", found=show(spec))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as missing:
+        hint = (
+            "Is it on sys.path? `python -m pytest` adds the current folder."
+            if (missing.name == module_name.split(".")[0])
+            else ""
+        )
+        raise SettingError(f"the module {missing.name!r} cannot be found", spec, hint=hint) from None
+    except Exception as broken:
+        raise SettingError(f"importing {module_name!r} raised {type(broken).__name__}: {broken}", spec) from broken
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            public = [known for known in vars(found) if not known.startswith("_")]
+            raise SettingError(f"the module has no {name!r}", spec, hint=near(part, public))
+        found = getattr(found, part)
+    if not callable(found):
+        raise SettingError("this is no function", spec, show(found), "fn(state, questions) -> answers")
+    return found  # type: ignore[no-any-return]

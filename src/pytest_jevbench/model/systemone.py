@@ -1,0 +1,249 @@
+"""A model behind `POST /v1/systemone`. The only module that imports httpx."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+
+from .. import __version__
+from ..errors import AskError, ModelError, Refused, SettingError, show
+from ..wire import Repeated, load_answer_json
+from .base import Reply, Request
+
+RETRIED = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""Statuses that another try may mend; other 4xx are refusals."""
+LONGEST_PAUSE = 30.0
+LARGEST_BODY = 64 * 1024 * 1024
+
+
+class SystemOne:
+    """One endpoint. `timeout` bounds one try in seconds, body included; `retries` further tries follow a failure.
+
+    The bearer token goes to this host only: redirects are not followed.
+    """
+
+    lasting = True
+
+    def __init__(
+        self,
+        url: str,
+        model: str = "jev-latest",
+        revision: str = "",
+        api_key: str = "",
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> None:
+        self.url = checked_url(url)
+        self.shown_url = without_secrets(self.url)
+        self.name = self.id = model
+        self.revision = revision
+        self.timeout, self.retries = timeout, retries
+        self._api_key = api_key
+        self._answered = False
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": f"pytest-jevbench/{__version__}",
+        }
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(timeout, pool=None), follow_redirects=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def ask(self, request: Request) -> Reply:
+        """Send the request, trying again after a passing failure.
+
+        Raises Refused for a 4xx that another try cannot mend, ModelError for everything else that gives no
+        `answers` object.
+        """
+        body = ('{"model":' + json.dumps(self.id) + "," + request.text[1:]).encode(errors="backslashreplace")
+        causes: Counter[str] = Counter()
+        for attempt in range(self.retries + 1):
+            outcome = self._try(body)
+            if isinstance(outcome, Reply):
+                return replace(outcome, retries=dict(causes))
+            if attempt == self.retries or not outcome.passing:
+                raise self._error(outcome, tries=attempt + 1)
+            causes[outcome.cause] += 1
+            time.sleep(_pause(attempt, outcome.retry_after))
+        raise AssertionError("the last try returns or raises")
+
+    def _try(self, body: bytes) -> Reply | _Failure:
+        """One try: a reply, or what went wrong and whether another try may mend it."""
+        try:
+            status, headers, text = self._post(body)
+        except httpx.ConnectError as down:
+            # A server that never answered is a wrong address more often than one that is just restarting.
+            return _Failure(
+                "connection",
+                "the server cannot be reached",
+                str(down),
+                "Is it running at this address?",
+                passing=self._answered,
+            )
+        except (httpx.TimeoutException, _TooSlow) as slow:
+            return _Failure("timeout", f"no complete answer within {self.timeout:g} s", str(slow))
+        except _TooLarge:
+            return _Failure("size", "the answer is too large", f"more than {LARGEST_BODY} bytes", passing=False)
+        except (httpx.TransportError, httpx.DecodingError) as broken:
+            return _Failure("reset", f"the connection failed ({type(broken).__name__})", str(broken))
+        self._answered = True
+        if status == 200:
+            return _reply(text, headers)
+        return _refusal(status, headers, text)
+
+    def _post(self, body: bytes) -> tuple[int, httpx.Headers, str]:
+        """Send once. Timeouts of httpx hold per read; the deadline bounds a body that trickles in."""
+        deadline = time.monotonic() + self.timeout
+        chunks, size = [], 0
+        with self._http.stream("POST", self.url, content=body) as response:
+            for chunk in response.iter_bytes():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > LARGEST_BODY:
+                    raise _TooLarge
+                if time.monotonic() > deadline:
+                    raise _TooSlow("the body trickled in")
+        return response.status_code, response.headers, b"".join(chunks).decode(errors="replace")
+
+    def _error(self, failure: _Failure, tries: int) -> AskError:
+        shown = " ".join(failure.found.split())
+        if self._api_key:
+            shown = shown.replace(self._api_key, "[API key]")
+        return failure.kind(
+            f"{failure.what}, {tries} tries" if tries > 1 else failure.what,
+            self.shown_url,
+            shown if len(shown) <= 200 else shown[:199] + "…",
+            hint=failure.hint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A try that gave no reply: `cause` names it in the statistics, `passing` is whether another try may mend it."""
+
+    cause: str
+    what: str
+    found: str
+    hint: str = ""
+    passing: bool = True
+    retry_after: str | None = None
+    kind: type[AskError] = ModelError
+
+
+class _TooSlow(Exception):  # noqa: N818 - never leaves this module
+    """A body that kept trickling in beyond the deadline."""
+
+
+class _TooLarge(Exception):  # noqa: N818 - never leaves this module
+    """A body beyond the size limit."""
+
+
+def _reply(text: str, headers: httpx.Headers) -> Reply | _Failure:
+    """Read a response of status 200."""
+    kind = headers.get("content-type", "no content type")
+    try:
+        data = load_answer_json("" if "html" in kind else text)
+    except (ValueError, RecursionError):
+        hint = "Is this the endpoint /v1/systemone?" if "html" in kind else ""
+        return _Failure("invalid JSON", f"the response is no JSON ({kind})", text, hint)
+    if not isinstance(data, dict) or isinstance(data, Repeated) or "answers" not in data:
+        found = f"the key {data.key!r} twice" if isinstance(data, Repeated) else show(data)
+        return _Failure(
+            "no answers",
+            "the response is no object with `answers`",
+            found,
+            'Return {"answers": {question id: answer}}.',
+            passing=False,
+        )
+    model, usage = data.get("model"), data.get("usage")
+    return Reply(data["answers"], model if isinstance(model, str) else None, usage if isinstance(usage, dict) else {})
+
+
+HINTS = {
+    401: "Set the bearer token in JEVBENCH_API_KEY (or --jev-api-key-env=NAME).",
+    403: "The bearer token in JEVBENCH_API_KEY is not accepted for this.",
+    404: "The path is usually /v1/systemone; a wrong --jev-model-id can also be the reason.",
+    405: "The path is usually /v1/systemone.",
+}
+
+
+def _refusal(status: int, headers: httpx.Headers, text: str) -> _Failure:
+    """Read a response of another status than 200."""
+    if 300 <= status < 400:
+        place = without_secrets(headers.get("location", ""))
+        return _Failure(
+            str(status),
+            f"the server redirects (HTTP {status})",
+            place,
+            "Give that address instead.",
+            passing=False,
+            kind=Refused,
+        )
+    if status in RETRIED:
+        return _Failure(
+            str(status), f"the server failed (HTTP {status})", text, retry_after=headers.get("retry-after")
+        )
+    if status >= 500:
+        return _Failure(str(status), f"the server failed (HTTP {status})", text, passing=False)
+    return _Failure(
+        str(status),
+        f"the server refused the request (HTTP {status})",
+        text,
+        HINTS.get(status, ""),
+        passing=False,
+        kind=Refused,
+    )
+
+
+def _pause(attempt: int, retry_after: str | None) -> float:
+    """Seconds before the next try: what the server asked for, else doubling from half a second, with jitter."""
+    try:
+        asked = float(retry_after) if retry_after is not None else None
+    except ValueError:
+        asked = None
+    if asked is not None and asked >= 0:
+        return min(asked, LONGEST_PAUSE)
+    return min(0.5 * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+def checked_url(url: str) -> str:
+    """Return the URL. Raises SettingError unless it is an http or https address with a host."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable:
+        raise SettingError(
+            "this is no usable address",
+            found=show(without_secrets(url)),
+            expected="like http://127.0.0.1:8000/v1/systemone",
+        )
+    return url
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL without user, password and query, for messages and cards."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    except ValueError:
+        return "an address that cannot be parsed"
+
+
+def systemone(url: str, model: str = "jev-latest", **settings: Any) -> SystemOne:
+    """Make a model of an endpoint; settings as in SystemOne. Raises SettingError for an unusable address."""
+    return SystemOne(url, model, **settings)
