@@ -29,9 +29,12 @@ KEPT_READ = 512
 
 @dataclass(slots=True)
 class Statistics:
-    """Exact counts of a run: every distinct request ends as cached, answered, refused or failed."""
+    """Exact counts of a run: every distinct request ends as cached, answered, refused or failed.
 
-    distinct: int = 0
+    `asked` holds a short digest of every distinct request, so that the counts of several processes can be added.
+    """
+
+    asked: set[str] = field(default_factory=set)
     sent: int = 0
     cached: int = 0
     refused: int = 0
@@ -44,6 +47,52 @@ class Statistics:
     oldest: float | None = None
     newest: float | None = None
     set_aside: int = 0
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct requests were asked for."""
+        return len(self.asked)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the counts as plain data, to travel between processes."""
+        counts: dict[str, Any] = {name: getattr(self, name) for name in SUMS}
+        counts |= {name: dict(getattr(self, name)) for name in COUNTERS}
+        quirks = {kind: [quirk.count, quirk.worst, quirk.where] for kind, quirk in self.quirks.items()}
+        return counts | {
+            "asked": sorted(self.asked),
+            "latencies": self.latencies,
+            "quirks": quirks,
+            "moments": [moment for moment in (self.oldest, self.newest) if moment is not None],
+        }
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add the counts of another process, as `plain` gave them."""
+        self.asked |= set(other["asked"])
+        self.latencies += other["latencies"]
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + other[name])
+        for name in COUNTERS:
+            getattr(self, name).update(other[name])
+        for kind, (count, worst, where) in other["quirks"].items():
+            self.note_quirk(kind, worst, where, count)
+        for moment in other["moments"]:
+            self.note_moment(moment)
+
+    def note_quirk(self, kind: str, size: float, where: str, count: int = 1) -> None:
+        """Count an oddity and keep the worst."""
+        seen = self.quirks.setdefault(kind, Quirks())
+        seen.count += count
+        if size > seen.worst:
+            seen.worst, seen.where = size, where
+
+    def note_moment(self, asked_at: float) -> None:
+        """Widen the span of time that kept answers are from."""
+        self.oldest = asked_at if self.oldest is None else min(self.oldest, asked_at)
+        self.newest = asked_at if self.newest is None else max(self.newest, asked_at)
+
+
+SUMS = ("sent", "cached", "refused", "failed", "set_aside")
+COUNTERS = ("retries", "tokens", "answered_as")
 
 
 @dataclass(slots=True)
@@ -69,7 +118,6 @@ class Client:
         self._flights: dict[str, Future[Answers]] = {}
         self._read: OrderedDict[str, Answers] = OrderedDict()
         self._from_cache: dict[str, bool] = {}
-        self._asked: set[str] = set()
         self._failures: dict[str, AskError] = {}
         self._sources: dict[str, Answers] = {}
 
@@ -141,9 +189,7 @@ class Client:
         return answers
 
     def _count(self, key: str) -> None:
-        if key not in self._asked:
-            self._asked.add(key)
-            self.statistics.distinct += 1
+        self.statistics.asked.add(key[:16] + key[64:])
 
     def _remember(self, key: str, answers: Answers) -> None:
         self._read[key] = answers
@@ -193,20 +239,13 @@ class Client:
             self._from_cache[key] = entry is not None
             if entry is not None:
                 stats.cached += 1
-                stats.oldest = min(stats.oldest or entry.asked_at, entry.asked_at)
-                stats.newest = max(stats.newest or entry.asked_at, entry.asked_at)
+                stats.note_moment(entry.asked_at)
             if model is not None:
                 stats.answered_as[model] += 1
                 if model != self.model.id:
-                    self._quirk("model", 1.0, model)
+                    stats.note_quirk("model", 1.0, model)
             for quirk in answers.quirks:
-                self._quirk(quirk.kind, quirk.size, quirk.where)
-
-    def _quirk(self, kind: str, size: float, where: str) -> None:
-        seen = self.statistics.quirks.setdefault(kind, Quirks())
-        seen.count += 1
-        if size > seen.worst:
-            seen.worst, seen.where = size, where
+                stats.note_quirk(quirk.kind, quirk.size, quirk.where)
 
 
 def _key(request: Request, repeat: int) -> str:

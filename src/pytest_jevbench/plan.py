@@ -9,17 +9,19 @@ little memory.
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from .case import Case
 from .errors import PlanError, near, show
 from .lines import decode
 from .relations import CATALOGUE, Relation, Trial
-from .wire import Batch, Question, check_question, load_json, sent_form
+from .wire import Question, check_question, load_json, sent_form
 
 FORMAT = 1
 ROW_KEYS = ("case", "relation", "key", "v", "t", "targets", "requests", "params", "reduced")
@@ -198,16 +200,25 @@ def _check_requests(requests: Any, where: str, case: Case) -> None:
                 check_question(question, f"{place}.{key}", PlanError)
 
 
-def own_batch(case: Case) -> Batch:
-    """Return the case's own full batch: the request whose answers are the source output."""
-    return case.questions
+def escaped(text: str) -> str:
+    """Percent-escape what pytest would take for its own in a node id: `::`, brackets, `%` and control characters."""
+    text = re.sub(r"[%\[\]\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: quote(found[0], safe=""), text)
+    return text.replace("::", "%3A%3A")
 
 
-def new_questions(trial: Trial, case: Case) -> dict[str, Question]:
-    """Return the questions of a trial that differ from the case's own of the same key."""
+def test_id(suite: str, relation: str, case: str, target: str) -> str:
+    """Return a test's node id: `SUITE::RELATION::CASE[TARGET]`."""
+    return f"{escaped(suite)}::{relation}::{escaped(case)}[{escaped(target)}]"
+
+
+test_id.__test__ = False  # type: ignore[attr-defined]
+
+
+def edited_questions(trial: Trial, case: Case) -> dict[str, tuple[Question | None, Question | None]]:
+    """Return, by key, what a trial changed: (the case's own question, the question sent), None where absent."""
+    sent = {key: question for batch in trial.requests.values() for key, question in batch.items()}
     return {
-        key: question
-        for batch in trial.requests.values()
-        for key, question in batch.items()
-        if case.questions.get(key) != question
+        key: (case.questions.get(key), sent.get(key))
+        for key in dict.fromkeys([*case.questions, *sent])
+        if case.questions.get(key) != sent.get(key)
     }

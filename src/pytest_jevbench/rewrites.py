@@ -1,7 +1,7 @@
 """The bank of judged rewrites: natural paraphrases, negations, descriptions and translations, frozen in a file.
 
-One line is one candidate with its verdict: `kind` (paraphrase, negation, description, translate:<language>), `source`,
-`rewrite` (null when none was found), `accepted`, `audited` (true, false, or null for not audited) and what else
+One line is a candidate with its verdict: `kind` (paraphrase, negation, description, translate:<language>), `source`,
+`rewrite` (null when none was found), `accepted`, `audited` (true, false, or null when nobody looked) and what else
 its author recorded. A `translate:` entry rewrites a whole question: its source is the JSON text of
 `{"instructions": ..., "criteria": ...}` and its rewrite the same object in the other language.
 """

@@ -1,0 +1,43 @@
+"""The pytest plugin: options, marks and hooks, each handed on to the module that does the work.
+
+Every pytest run on a machine that has the plugin imports this module, so it imports nothing heavy: httpx, numpy and
+pydantic come in with the first jev option.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from . import hookspecs, options
+from .relations import CATALOGUE
+from .taxonomy import DIAGNOSTICS, DIMENSIONS
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options (`options` holds them)."""
+    options.add(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks a conftest.py may implement (`hookspecs` documents them)."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks; with a suite on the command line, start its session."""
+    config.addinivalue_line("markers", "jevbench: a test of a coherence suite")
+    for relation in CATALOGUE.values():
+        config.addinivalue_line("markers", f"{relation.name}: {relation.law}")
+    for code in (*DIMENSIONS, DIAGNOSTICS):
+        config.addinivalue_line("markers", f"{code}: coherence tests of the dimension {code}")
+    suite = options.text(config, "suite")
+    if suite is not None and not config.option.help:
+        from .xdist import make_session
+
+        session = config.stash[SESSION] = make_session(config, suite)
+        config.pluginmanager.register(session, "jevbench-session")
+
+
+SESSION = pytest.StashKey["object"]()
+"""Where a session with a suite keeps its state."""

@@ -1,0 +1,127 @@
+"""Finding the one model of a session: from an option or from a conftest hook, never from two places."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import options
+from .cache import MemoryStore, SqliteStore, Store
+from .client import Client
+from .errors import JevbenchError, SettingError, show
+from .model import Model, embedded, find_callable, from_callable
+
+SOURCES = ("url", "callable", "embedded")
+
+
+def make_client(config: pytest.Config) -> Client:
+    """Find the model and make the session's client. Raises UsageError when there is none, two, or an unusable one."""
+    try:
+        replicas = find_model(config)
+        return Client(replicas, make_store(config, replicas[0]))
+    except JevbenchError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def find_model(config: pytest.Config) -> Sequence[Model]:
+    """Return the replicas of the one model that is named. Raises UsageError or SettingError."""
+    named = [(name, *options.given(config, name)) for name in SOURCES]
+    found = [(origin, name, value) for name, value, origin in named if value]
+    hooked = _from_hook(config)
+    origins = [origin for origin, _, _ in found] + [origin for origin, _ in hooked]
+    if not origins:
+        raise pytest.UsageError(
+            "no model to test: give one of --jev-url=URL, --jev-callable=MODULE:NAME, --jev-embedded=NAME, "
+            "or implement the hook pytest_jev_model in conftest.py"
+        )
+    if len(origins) > 1:
+        raise pytest.UsageError(f"more than one model to test: {' and '.join(origins)}; keep one of them")
+    if hooked:
+        return _replicas(hooked[0][1], origins[0])
+    origin, name, value = found[0]
+    try:
+        return _from_option(config, name, value)
+    except SettingError as error:
+        raise error.at(origin) from error
+
+
+def _from_hook(config: pytest.Config) -> list[tuple[str, Any]]:
+    """Ask every conftest that implements the hook; (who, what) for each that gives something."""
+    hook = config.hook.pytest_jev_model
+    found = []
+    for implementation in hook.get_hookimpls():
+        others = [each.plugin for each in hook.get_hookimpls() if each is not implementation]
+        results = config.pluginmanager.subset_hook_caller("pytest_jev_model", others)(config=config)
+        found += [(f"pytest_jev_model of {_place(implementation.plugin)}", result) for result in results]
+    return found
+
+
+def _place(plugin: Any) -> str:
+    return str(getattr(plugin, "__file__", None) or plugin)
+
+
+def _replicas(given: Any, origin: str) -> Sequence[Model]:
+    parts = given if isinstance(given, list | tuple) else [given]
+    if not parts:
+        raise SettingError("the hook gives an empty list", origin, expected="a model, a function, or a list of them")
+    replicas: list[Model] = []
+    for part in parts:
+        if isinstance(part, Model):
+            replicas.append(part)
+        elif callable(part):
+            replicas.append(from_callable(part))
+        else:
+            raise SettingError(
+                "the hook gives no model", origin, show(part), "a model, a function, or a list of them"
+            )
+    identities = {(each.name, each.id, each.revision) for each in replicas}
+    if len(identities) > 1 and any(each.lasting for each in replicas):
+        raise SettingError(
+            "the replicas are different models",
+            origin,
+            show(sorted(identities)),
+            hint="Give them one name and revision.",
+        )
+    return replicas
+
+
+def _from_option(config: pytest.Config, name: str, value: str) -> Sequence[Model]:
+    parts = options.names(config, name)
+    revision = options.text(config, "revision") or ""
+    if name == "embedded":
+        if len(parts) > 1:
+            raise SettingError("an embedded model is one name", found=value)
+        return [embedded(parts[0])]
+    if name == "callable":
+        here = str(config.invocation_params.dir)
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        return [from_callable(find_callable(part), revision=revision) for part in parts]
+    from .model.systemone import SystemOne
+
+    variable = options.text(config, "api-key-env") or ""
+    key = os.environ.get(variable, "")
+    if not key and options.given(config, "api-key-env")[1]:
+        raise SettingError(f"the variable {variable} that --jev-api-key-env names is not set")
+    timeout = options.number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0")
+    retries = options.number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100")
+    model_id = options.text(config, "model-id") or "jev-latest"
+    return [SystemOne(url, model_id, revision, key, timeout, retries) for url in parts]
+
+
+def cache_folder(config: pytest.Config) -> Path:
+    """Return the folder for answers and cards (the default one when answers live in memory)."""
+    name = options.settings(config).cache
+    return config.rootpath / (".jevbench-cache" if name == "memory" else name)
+
+
+def make_store(config: pytest.Config, model: Model) -> Store:
+    """Make the store for a model's answers. Raises SettingError for a cache that cannot be used."""
+    if options.settings(config).cache == "memory" or not model.lasting:
+        return MemoryStore()
+    return SqliteStore(cache_folder(config), model.name, model.id, model.revision)

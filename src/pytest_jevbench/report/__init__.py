@@ -1,0 +1,1 @@
+"""What a person reads: why one test failed, and what a run found out. Text only; nothing here knows pytest."""

@@ -1,0 +1,218 @@
+"""A run: what was planned, what was judged, what went wrong, and the card it becomes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from .card import (
+    Card,
+    ErrorEntry,
+    JudgingSettings,
+    Latency,
+    ModelInfo,
+    Requests,
+    Selection,
+    SuiteInfo,
+    environment,
+    now,
+    scored_parts,
+    tool,
+)
+from .client import Client, Statistics
+from .errors import JevbenchError, SettingError, near
+from .evidence import gather
+from .judge import Judged, Verdict, judge
+from .plan import Plan, Test, test_id
+from .relations import select
+from .suite import Suite
+
+QUIRKS = {
+    "sum": "probabilities that do not sum to 1 (normalised here)",
+    "undeclared": "probability on undeclared options (ignored here)",
+    "type": "answers of another `type` than the question",
+    "no type": "answers without a `type`",
+    "model": "answers by another `model` than asked",
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of (part of) a suite. Verdicts and errors are kept by test id, so that a rerun test counts once."""
+
+    suite: Suite
+    plan: Plan
+    settings: JudgingSettings
+    selection: Selection
+    client: Client | None = None
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    errors: dict[str, ErrorEntry] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+
+    def test_id(self, test: Test) -> str:
+        """Return a test's id."""
+        return test_id(self.suite.name, test.relation.name, test.case.id, test.key)
+
+    def judge(self, client: Client, test: Test) -> Judged | None:
+        """Ask for and judge one test. Raises AskError or PlanError."""
+        return judge(test.relation, gather(client, test), test.case.domain, self.settings.tolerance)
+
+    def record(self, identity: str, verdict: Verdict) -> None:
+        """Keep a verdict; it replaces an earlier verdict or error of the same test."""
+        self.errors.pop(identity, None)
+        self.verdicts[identity] = verdict
+
+    def record_error(self, identity: str, test: Test, error: JevbenchError) -> None:
+        """Keep why a test could not be judged."""
+        entry = ErrorEntry(
+            id=identity,
+            relation=test.relation.name,
+            case=test.case.id,
+            target=test.key,
+            kind=type(error).__name__,
+            message=str(error),
+        )
+        self.keep_error(entry)
+
+    def keep_error(self, entry: ErrorEntry) -> None:
+        """Keep an error that was recorded elsewhere."""
+        self.verdicts.pop(entry.id, None)
+        self.errors[entry.id] = entry
+
+    def planned(self) -> dict[str, int]:
+        """Count the planned tests of each relation, in the order of the catalogue."""
+        counts = Counter(test.relation.name for test in self.plan.tests)
+        return {
+            relation.name: counts[relation.name] for relation in select(relations=["all"]) if counts[relation.name]
+        }
+
+    def card(self, partial: Sequence[str] = ()) -> Card:
+        """Build the card; `partial` says what was left out."""
+        order = {self.test_id(test): i for i, test in enumerate(self.plan.tests)}
+        verdicts = [self.verdicts[key] for key in sorted(self.verdicts, key=order.__getitem__)]
+        return Card(
+            created=now(),
+            tool=tool(),
+            suite=SuiteInfo(
+                name=self.suite.name,
+                edition=self.suite.edition,
+                version=self.suite.version,
+                digests=dict(self.suite.digests),
+                plan_sha256=self.suite.plan_sha256,
+            ),
+            model=self._model(),
+            environment=environment(),
+            settings=self.settings,
+            selection=self.selection,
+            partial=list(partial) or None,
+            requests=self._requests(),
+            warnings=[*self.warnings, *self._quirks()],
+            errors=[self.errors[key] for key in sorted(self.errors, key=order.__getitem__)],
+            **scored_parts(self.suite.name, verdicts, self.planned(), self.settings),
+        )
+
+    def _statistics(self) -> Statistics:
+        return self.client.statistics if self.client else Statistics()
+
+    def _model(self) -> ModelInfo:
+        if self.client is None:
+            return ModelInfo(name="", id="", revision="", answered_as=[], replicas=[])
+        model = self.client.model
+        return ModelInfo(
+            name=model.name,
+            id=model.id,
+            revision=model.revision,
+            answered_as=sorted(self._statistics().answered_as),
+            replicas=[getattr(each, "shown_url", each.name) for each in self.client.replicas],
+        )
+
+    def _requests(self) -> Requests:
+        stats = self._statistics()
+        return Requests(
+            distinct=stats.distinct,
+            sent=stats.sent,
+            cached=stats.cached,
+            retries=dict(stats.retries),
+            refused=stats.refused,
+            failed=stats.failed,
+            latency_ms=_latency(stats.latencies),
+            tokens=dict(stats.tokens),
+            seconds=round(time.monotonic() - self.started, 3),
+        )
+
+    def _quirks(self) -> list[str]:
+        found = []
+        for kind, text in QUIRKS.items():
+            quirk = self._statistics().quirks.get(kind)
+            if quirk is not None:
+                worst = f", off by up to {quirk.worst:.3g}" if kind in ("sum", "undeclared") else ""
+                place = f"{quirk.where!r}" if kind == "model" else f"question {quirk.where!r}"
+                found.append(f"{quirk.count} {text}{worst} ({place})")
+        return found
+
+
+def _latency(seconds: Sequence[float]) -> Latency | None:
+    if not seconds:
+        return None
+    ordered = sorted(1000 * value for value in seconds)
+    return Latency(
+        p50=round(ordered[len(ordered) // 2], 3),
+        p95=round(ordered[int(0.95 * (len(ordered) - 1))], 3),
+        max=round(ordered[-1], 3),
+    )
+
+
+def prepare(
+    suite: Suite,
+    settings: JudgingSettings,
+    *,
+    domains: Sequence[str] = (),
+    dimensions: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    relations: Sequence[str] = (),
+) -> Run:
+    """Select a part of a suite's plan. Raises SettingError for unknown names and for a selection without tests."""
+    known = list(dict.fromkeys(case.domain for case in suite.plan.cases.values()))
+    for domain in domains:
+        if domain not in known:
+            raise SettingError(f"the suite {suite.name} has no domain {domain!r}", hint=near(domain, known))
+    plan = suite.plan.select(select(dimensions, groups, relations), domains)
+    if not plan.tests:
+        raise SettingError(
+            f"the selection leaves no test of {suite.name}",
+            hint="The plan holds none of the selected relations on the selected domains.",
+        )
+    selection = Selection(
+        domains=list(domains) or None,
+        dimensions=list(dimensions) or None,
+        groups=list(groups) or None,
+        relations=list(relations) or None,
+    )
+    return Run(suite, plan, settings, selection)
+
+
+def when(seconds: float) -> str:
+    """Return a moment (seconds since the epoch) for a person."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def cache_note(statistics: Statistics) -> str:
+    """Say where the answers came from, and from when the kept ones are."""
+    parts = [f"{statistics.distinct:,} distinct, {statistics.sent:,} sent"]
+    if statistics.cached and statistics.oldest is not None and statistics.newest is not None:
+        first, last = when(statistics.oldest), when(statistics.newest)
+        parts.append(
+            f"{statistics.cached:,} from the cache (asked {first}" + (f" to {last})" if last != first else ")")
+        )
+    for count, what in (
+        (sum(statistics.retries.values()), "retries"),
+        (statistics.refused, "refused"),
+        (statistics.failed, "failed"),
+    ):
+        if count:
+            parts.append(f"{count:,} {what}")
+    return ", ".join(parts)

@@ -1,0 +1,278 @@
+"""What belongs to one pytest session with a suite: the run, the client, and the hooks that carry results.
+
+It hangs in `config.stash` and is registered as a plugin of its own, so that a session without a suite pays nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import shlex
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import options
+from .card import Card, ErrorEntry, JudgingSettings
+from .case import Case
+from .client import Client
+from .collect import JevItem, SuiteCollector, make_anchor, point_arguments
+from .errors import AskError, CardError, JevbenchError, near
+from .judge import Judged, from_plain, plain
+from .plan import escaped
+from .provider import SOURCES, cache_folder, make_client
+from .report import terminal
+from .report.failure import explain
+from .run import Run, cache_note, prepare
+from .suite import load_suite
+
+EXPLAINED = 5
+"""How many violations the summary explains in full, the worst ones."""
+
+
+class JevSession:
+    """The state of a session: made in `pytest_configure`, the model found after collection."""
+
+    def __init__(self, config: pytest.Config, suite_name: str) -> None:
+        self.config = config
+        self.settings = options.settings(config)
+        try:
+            suite = load_suite(suite_name)
+            judging = JudgingSettings(
+                tolerance=self.settings.tolerance,
+                min_n=self.settings.min_n or suite.min_n,
+                bootstrap=self.settings.bootstrap,
+            )
+            self.run: Run = prepare(
+                suite,
+                judging,
+                domains=options.names(config, "domains"),
+                dimensions=options.names(config, "dimensions"),
+                groups=options.names(config, "groups"),
+                relations=options.names(config, "relations"),
+            )
+        except JevbenchError as error:
+            raise pytest.UsageError(f"--jev-suite: {error}") from error
+        self.anchor = make_anchor(config, suite.name)
+        point_arguments(config, suite.name, self.anchor)
+        self._check_arguments()
+        self.explains_all = config.option.verbose >= 2
+        self.card: Card | None = None
+        self.card_paths: list[Path] = []
+        self.worst: list[tuple[float, float, str]] = []
+        self.explanations: dict[str, str] = {}
+        self.opened = False
+
+    def _check_arguments(self) -> None:
+        """Raise UsageError for an id on the command line that the selected plan does not have."""
+        name = escaped(self.run.suite.name)
+        wanted = [
+            arg.removeprefix(str(self.anchor)) for arg in self.config.args if arg.startswith(f"{self.anchor}::")
+        ]
+        if not wanted:
+            return
+        ids = [self.run.test_id(test).removeprefix(name) for test in self.run.plan.tests]
+        known = {*ids, *(each.partition("[")[0] for each in ids), *(f"::{each.split('::')[1]}" for each in ids)}
+        for each in wanted:
+            if each not in known:
+                raise pytest.UsageError(
+                    f"there is no test {name}{each}. {near(name + each, [name + i for i in ids])}"
+                )
+
+    @property
+    def client(self) -> Client:
+        """The client; the model has been found before the first item runs."""
+        if self.run.client is None:
+            self.run.client = make_client(self.config)
+        return self.run.client
+
+    def open(self, items: list[JevItem]) -> None:
+        """Send the opening request. Raises UsageError when the model cannot be used."""
+        self.explains_all = self.explains_all or len(items) == 1
+        self.open_case(items[0].jev_test.case)
+
+    def open_case(self, case: Case) -> None:
+        """Send a case's own batch as the opening request. Raises UsageError when the model cannot be used."""
+        try:
+            self.client.open(case)
+        except AskError as error:
+            kind = type(error).__name__
+            raise pytest.UsageError(f"the model cannot be used ({kind})\n{error}") from error
+        self.opened = True
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect the suite at its anchor."""
+        if file_path != self.anchor:
+            return None
+        name = escaped(self.run.suite.name)
+        node: pytest.Collector = SuiteCollector.from_parent(parent, name=name, nodeid=name, path=file_path, jev=self)
+        return node
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Find the model and send the opening request before the first test."""
+        items = [item for item in session.items if isinstance(item, JevItem)]
+        if items and not self.config.option.collectonly and not session.testsfailed:
+            self.open(items)
+        try:
+            return (yield)
+        finally:
+            if self.run.client is not None:
+                self.run.client.close()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the result ride on the report, as plain data: the same way with and without workers."""
+        report = yield
+        if isinstance(item, JevItem):
+            if call.when == "setup" and item.error is not None:
+                self.run.record_error(item.nodeid, item.jev_test, item.error)
+                report.__dict__["jevbench"] = {"error": self.run.errors[item.nodeid].model_dump()}
+            elif call.when == "call" and item.judged is not None and not report.skipped:
+                explanation = self._explanation(item, item.judged)
+                report.__dict__["jevbench"] = {"verdict": plain(item.judged.verdict), **explanation}
+            if call.when == "teardown":
+                item.judged = None
+        return report
+
+    def _explanation(self, item: JevItem, judged: Judged) -> dict[str, str]:
+        """Explain a violation in full when it may be among the worst; most are told by one line a relation."""
+        verdict = judged.verdict
+        if not verdict.violated:
+            return {}
+        place = (1 - verdict.graded, verdict.deviation, item.nodeid)
+        if len(self.worst) < EXPLAINED:
+            heapq.heappush(self.worst, place)
+        elif heapq.heappushpop(self.worst, place) == place and not self.explains_all:
+            return {}
+        return {"explanation": explain(item.jev_test, judged, self.rerun(item.nodeid))}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record what a report carries."""
+        carried: dict[str, Any] | None = getattr(report, "jevbench", None)
+        if carried is None:
+            return
+        if "verdict" in carried:
+            self.run.record(report.nodeid, from_plain(carried["verdict"]))
+            if "explanation" in carried:
+                self.explanations[report.nodeid] = carried["explanation"]
+        else:
+            self.run.keep_error(ErrorEntry.model_validate(carried["error"]))
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
+        """Give violations a category of their own: pytest's failure section is quadratic in their number."""
+        carried = getattr(report, "jevbench", None)
+        if report.when == "call" and carried and "verdict" in carried and carried["verdict"]["violated"]:
+            return "violated", "v", ("VIOLATED", {"red": True} if report.failed else {"yellow": True})
+        return None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Score, let conftests look at the card, and save it."""
+        if not (self.opened or self.run.verdicts or self.run.errors):
+            return
+        if self.run.client is not None and self.run.client.statistics.set_aside:
+            n = self.run.client.statistics.set_aside
+            self.run.warnings.append(
+                f"the model answers differently than before under the same name and revision: "
+                f"{n:,} kept answers were set aside"
+            )
+        stopped = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
+        self.card = self.run.card(self._partial(stopped=stopped))
+        self.config.hook.pytest_jev_card(config=self.config, card=self.card)
+        last = "last-partial.json" if self.card.partial else "last-card.json"
+        asked = self.settings.card
+        paths = [self.config.invocation_params.dir / asked] if asked else []
+        for path in [*paths, cache_folder(self.config) / last]:
+            try:
+                self.card.save(path)
+                self.card_paths.append(path)
+            except CardError as error:
+                self.run.warnings.append(str(error))
+
+    def _partial(self, *, stopped: bool) -> list[str]:
+        """Say why and by how much the run was less than its selection; empty for a full run."""
+        planned, judged, failed = len(self.run.plan.tests), len(self.run.verdicts), len(self.run.errors)
+        skipped = planned - judged - failed
+        reasons = []
+        if skipped:
+            option = self.config.option
+            why = [f"-k {option.keyword!r}"] if option.keyword else []
+            why += [f"-m {option.markexpr!r}"] if option.markexpr else []
+            why += ["--deselect"] if option.deselect else []
+            why += ["--lf"] if getattr(option, "lf", False) else []
+            why += ["node ids"] if any(str(arg).startswith(f"{self.anchor}::") for arg in self.config.args) else []
+            why += ["the run stopped early"] if stopped else []
+            reasons.append(f"{skipped:,} of {planned:,} tests were not run ({', '.join(why) or 'deselected'})")
+        if failed:
+            reasons.append(f"{failed:,} of {planned:,} tests could not be judged (errors)")
+        return reasons
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what was found out: explained violations, then the score and where it comes from."""
+        card = self.card
+        if card is None:
+            return
+        out = terminalreporter
+        shown = self._shown(card)
+        if shown:
+            violated = sum(test.violated for test in card.tests)
+            out.section(
+                f"violations: {'the worst ' if len(shown) < violated else ''}{len(shown)} of {violated:,}", "="
+            )
+            for identity in shown:
+                out.write_line(f"{self.explanations[identity]}\n")
+        out.section(f"jevbench: {card.suite.label}, model {card.model.name}", "=")
+        for line in terminal.scores(card):
+            out.write_line(line, bold=line.startswith("coherence"))
+        out.write_line("")
+        for line in [*terminal.unscored(card), *terminal.violated_relations(card, len(shown))]:
+            out.write_line(line)
+        warnings = [*card.warnings, *(each for each in self.run.warnings if each not in card.warnings)]
+        for line in [*terminal.errors(card), *terminal.partial(card), *terminal.warnings(warnings)]:
+            out.write_line(line, yellow=True)
+        for line in self._closing(card):
+            out.write_line(line)
+
+    def _closing(self, card: Card) -> Iterator[str]:
+        if self.run.client is not None:
+            yield f"requests: {cache_note(self.run.client.statistics)}"
+        if any(test.violated for test in card.tests) and not self.settings.record:
+            yield "violations fail the run; --jev-violations=record lets it pass and only records them"
+        for path in self.card_paths:
+            yield f"card: {_relative(path, self.config.invocation_params.dir)}"
+
+    def _shown(self, card: Card) -> list[str]:
+        """Return the ids of the violations to explain: all, or the worst, in order."""
+        found = [test for test in card.tests if test.violated and test.id in self.explanations]
+        if self.explains_all:
+            return [test.id for test in found]
+        found.sort(key=lambda test: (test.graded, -(test.deviation if test.deviation is not None else 2.0)))
+        return [test.id for test in found[:EXPLAINED]]
+
+    def rerun(self, identity: str) -> str:
+        """Return the command that runs one test again, with the options that this run was given."""
+        return shlex.join(["pytest", *_own_arguments(self.config), identity])
+
+
+def _own_arguments(config: pytest.Config) -> list[str]:
+    """Return the options of this plugin as they were typed, without what only concerns the report."""
+    from .model.systemone import without_secrets
+
+    found = []
+    for name in ("suite", *SOURCES, "model-id", "revision", "api-key-env", "tolerance", "cache"):
+        value = config.getoption(f"jevbench_{name.replace('-', '_')}")
+        if value is not None:
+            shown = ",".join(map(without_secrets, value.split(","))) if name == "url" else value
+            found.append(f"--jev-{name}={shown}")
+    return found
+
+
+def _relative(path: Path, here: Path) -> str:
+    try:
+        return str(path.relative_to(here))
+    except ValueError:
+        return str(path)
