@@ -387,14 +387,14 @@ def scored_parts(
     """Score verdicts and return the parts of a card that follow from them: scores, checks, domains and tests."""
     result = score(verdicts, planned, CATALOGUE, min_n=settings.min_n, bootstrap=settings.bootstrap)
     domains = by_domain(verdicts, planned, CATALOGUE, min_n=settings.min_n)
-    counts = {domain: sum(verdict.domain == domain for verdict in verdicts) for domain in domains}
+    judged = {domain: [verdict.case for verdict in verdicts if verdict.domain == domain] for domain in domains}
     return {
         "scores": _scores(result),
         "checks": {name: _check(name, check) for name, check in result.checks.items()},
         "domains": {
             name: DomainScores(
-                cases=each.cases,
-                tests=counts[name],
+                cases=len(set(judged[name])),
+                tests=len(judged[name]),
                 overall=each.strict.overall,
                 dimensions=dict(each.strict.dimensions),
             )

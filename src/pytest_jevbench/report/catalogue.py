@@ -48,10 +48,10 @@ def markdown() -> str:
         "",
         "<!-- Generated: pytest-jevbench relations --markdown > docs/relations.md -->",
         "",
-        f"{len(scored)} relations in {len(DIMENSIONS)} dimensions, and {len(CATALOGUE) - len(scored)} diagnostics that",
-        "are never scored. Each is one transformation of the questions with one law about the answers; the state is",
-        "never edited. A test is violated when its deviation exceeds the tolerance (0.05 unless a relation has its",
-        "own) by more than 1e-9.",
+        f"{len(scored)} relations in {len(DIMENSIONS)} dimensions, and {len(CATALOGUE) - len(scored)} diagnostics.",
+        "Each is one transformation of the questions with one law about the answers; the state is never edited. A",
+        "test is violated when its deviation exceeds the tolerance (0.05 unless a relation has its own) by more than",
+        "1e-9. Diagnostics are never scored.",
         "",
         "| dimension | what its laws compare | relations |",
         "|---|---|---:|",
@@ -66,7 +66,7 @@ def markdown() -> str:
         "",
         f"| group | {' | '.join(EDITS)} |",
         "|---|" + ":-:|" * len(EDITS),
-        *(f"| {group} | {' | '.join(_count(group, edit) for edit in EDITS)} |" for group in GROUPS),
+        *("| " + " | ".join([group, *(_count(group, edit) for edit in EDITS)]) + " |" for group in GROUPS),
     ]
     for group, title in GROUPS.items():
         lines += [
