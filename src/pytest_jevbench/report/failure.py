@@ -35,7 +35,8 @@ def explain(test: Test, judged: Judged, rerun: str = "") -> str:
     judgement = "violated" if verdict.violated else "holds"
     result = f"{relation.check} = {verdict.deviation:.4f}, tolerance {verdict.tolerance:g}: {judgement}"
     lines = [
-        f"{relation.name} ({relation.group}): {relation.law}",
+        f"{relation.name} ({relation.group})",
+        f"  law: {relation.law}",
         f"  case {verdict.case}, question {asked}",
         *_edit(judged.evidence.trial, test),
         *_answers(judged),

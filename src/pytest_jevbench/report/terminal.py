@@ -11,7 +11,7 @@ from ..judge import TOLERANCE
 from ..relations import CATALOGUE
 from ..taxonomy import DIMENSIONS, GROUPS, dimension_of
 
-BAR = 20
+BAR = 12
 WIDTH = 118
 MOST_REASONS = 8
 MOST_ERRORS = 5
