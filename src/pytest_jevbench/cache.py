@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -91,12 +91,14 @@ class SqliteStore:
         self._pending: dict[str, tuple[str, str, int, float, bytes, str]] = {}
         self._flushed = time.monotonic()
         self._model = hashlib.sha256("\x1f".join((name, revision, model_id)).encode()).hexdigest()[:32]
-        with self._explained():
+        with self._explained(), ExitStack() as stack:
             folder.mkdir(parents=True, exist_ok=True)
             ignore = folder / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")
-            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db = stack.enter_context(
+                closing(sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False))
+            )
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.executescript(SCHEMA)
@@ -106,6 +108,7 @@ class SqliteStore:
             self._epoch: int = self._db.execute(
                 "SELECT epoch FROM models WHERE model = ?", (self._model,)
             ).fetchone()[0]
+            stack.pop_all()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -125,18 +128,25 @@ class SqliteStore:
                 _, _, _, asked_at, _, body = self._pending[key]
                 return Entry(body, asked_at)
             row = self._db.execute(
-                "SELECT asked_at, checksum, body FROM answers WHERE key = ? AND epoch = ?",
+                "SELECT asked_at, checksum, CAST(body AS BLOB) FROM answers WHERE key = ? AND epoch = ?",
                 (self._scoped(key), self._epoch),
             ).fetchone()
-        if row is None or _checksum(row[2]) != row[1]:
+        if row is None or row[2] is None or _checksum(row[2]) != row[1]:
             return None
-        return Entry(row[2], row[0])
+        return Entry(row[2].decode(errors="surrogatepass"), row[0])
 
     def put(self, key: str, body: str) -> None:
         """Keep an answer; it is written with the next batch."""
         now = time.time()
         with self._lock, self._explained():
-            self._pending[key] = (self._scoped(key), self._model, self._epoch, now, _checksum(body), body)
+            self._pending[key] = (
+                self._scoped(key),
+                self._model,
+                self._epoch,
+                now,
+                _checksum(body.encode(errors="surrogatepass")),
+                body,
+            )
             if len(self._pending) >= BATCH or time.monotonic() - self._flushed > LONGEST_WAIT:
                 self._flush()
 
@@ -173,5 +183,5 @@ class SqliteStore:
         self._flushed = time.monotonic()
 
 
-def _checksum(body: str) -> bytes:
-    return hashlib.sha256(body.encode(errors="surrogatepass")).digest()[:8]
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:8]

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from . import __version__
 from .errors import JevbenchError
@@ -39,6 +40,26 @@ def _parser() -> argparse.ArgumentParser:
     relations.add_argument("--markdown", action="store_true", help="print docs/relations.md")
     relations.set_defaults(run=_relations)
 
+    freeze = commands.add_parser("freeze", help="freeze the plan of a folder with cases.jsonl (and rewrites.jsonl)")
+    freeze.add_argument("folder", type=Path, metavar="DIR")
+    freeze.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    freeze.add_argument("--audited-only", action="store_true", help="use only rewrites that an audit confirmed")
+    freeze.add_argument(
+        "--sample",
+        type=_positive,
+        metavar="N",
+        help="instead, draw a sample of the frozen suite: each relation on N cases of each domain",
+    )
+    freeze.add_argument("--out", type=Path, metavar="DIR", help="where the sample goes (default: DIR-mini)")
+    freeze.set_defaults(run=_freeze)
+
+    suites = commands.add_parser("suites", help="list the suites, or export one to a folder of its own")
+    suites.set_defaults(run=_suites)
+    exporting = suites.add_subparsers(metavar="ACTION").add_parser("export", help="write a suite to a new folder")
+    exporting.add_argument("name", metavar="NAME")
+    exporting.add_argument("folder", type=Path, metavar="DIR")
+    exporting.set_defaults(run=_export)
+
     card = commands.add_parser("card", help="read saved coherence cards")
     actions = card.add_subparsers(metavar="ACTION", required=True)
     show = actions.add_parser("show", help="show a card's scores; no request is sent")
@@ -60,6 +81,48 @@ def _relations(options: argparse.Namespace) -> int:
         sys.stdout.write(catalogue.markdown())
     else:
         print("\n".join(catalogue.tree(verbose=options.verbose)))
+    return 0
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1")
+    return number
+
+
+def _freeze(options: argparse.Namespace) -> int:
+    from .freezing import freeze, freeze_sample
+
+    folder: Path = options.folder
+    if options.sample is None:
+        suite = freeze(folder, seed=options.seed, audited_only=options.audited_only)
+    else:
+        out = options.out or folder.with_name(f"{folder.resolve().name}-mini")
+        suite = freeze_sample(folder, out, options.sample)
+    print(f"{suite.folder}: {len(suite.plan.tests):,} tests of {len(suite.plan.cases):,} cases")
+    print(f"plan text SHA-256 {suite.plan_sha256}")
+    return 0
+
+
+def _suites(options: argparse.Namespace) -> int:
+    from .suite import UPSTREAM, load_suite, suite_names, upstream_names
+
+    del options
+    for name in [*suite_names(), *(UPSTREAM + each for each in upstream_names())]:
+        suite = load_suite(name)
+        print(
+            f"{name:<24} {len(suite.plan.tests):>6,} tests  {len(suite.plan.cases):>4,} cases  "
+            f"edition {suite.edition}, min_n {suite.min_n}"
+        )
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from .freezing import export
+
+    suite = export(options.name, options.folder)
+    print(f"{suite.folder}: {len(suite.plan.tests):,} tests of {len(suite.plan.cases):,} cases")
     return 0
 
 

@@ -82,7 +82,7 @@ class Statistics:
         """Count an oddity and keep the worst."""
         seen = self.quirks.setdefault(kind, Quirks())
         seen.count += count
-        if size > seen.worst:
+        if (size, where) > (seen.worst, seen.where):
             seen.worst, seen.where = size, where
 
     def note_moment(self, asked_at: float) -> None:
@@ -140,15 +140,20 @@ class Client:
         the `model` it names differs from the kept one, everything kept of that model is set aside.
         Raises AnswerFormatError, ModelError or Refused.
         """
-        request = Request.of(case.state, case.questions)
+        request = Request.of(case.state, {name: sent_form(question) for name, question in case.questions.items()})
         key = _key(request, 0)
         kept = self._store.get(key)
-        answers, body = self._send(request, key)
+        with self._lock:
+            self._count(key)
+        try:
+            answers, body = self._send(request, key)
+        except AskError as broken:
+            self._failures[key] = broken
+            raise
         if kept is not None and not _same(kept, answers, body, request.questions):
             self.statistics.set_aside = self._store.set_aside()
         self._store.put(key, body)
         with self._lock:
-            self._count(key)
             self._remember(key, answers)
         self._sources[case.id] = answers
 
@@ -216,19 +221,20 @@ class Client:
             stats.sent += 1
             started = time.perf_counter()
             try:
-                reply = replica.ask(request)
+                reply = _asked(replica, request)
+                stats.retries.update(reply.retries)
+                stats.tokens.update({name: n for name, n in reply.usage.items() if type(n) is int})
                 answers = _read(reply, request, replica)
-            except Refused:
-                stats.refused += 1
-                raise
-            except AskError:
-                stats.failed += 1
+            except AskError as broken:
+                stats.retries.update(broken.retries)
+                if isinstance(broken, Refused):
+                    stats.refused += 1
+                else:
+                    stats.failed += 1
                 raise
             stats.latencies.append(time.perf_counter() - started)
-            stats.retries.update(reply.retries)
-            stats.tokens.update({name: n for name, n in reply.usage.items() if type(n) is int})
         self._note(key, answers, reply.model, None)
-        return answers, _body(reply)
+        return answers, _body(reply, request)
 
     def _note(self, key: str, answers: Answers, model: str | None, entry: Entry | None) -> None:
         """Count where an answer came from and what was odd about it, once for each distinct request."""
@@ -264,8 +270,27 @@ def _read(reply: Reply, request: Request, replica: Model) -> Answers:
     return read_answers(reply.answers, request.questions)
 
 
-def _body(reply: Reply) -> str:
-    return json.dumps({"answers": reply.answers, "model": reply.model}, default=_plain)
+def _asked(replica: Model, request: Request) -> Reply:
+    try:
+        return replica.ask(request)
+    except AskError:
+        raise
+    except Exception as broken:
+        raise ModelError(
+            f"the model raised {type(broken).__name__}: {show(broken)}", f"model {replica.name}"
+        ) from broken
+
+
+READ = ("type", "noul", "probabilities", "confidence", "choice")
+
+
+def _body(reply: Reply, request: Request) -> str:
+    """Keep of a reply what is read again: other fields may hold anything, also what is no JSON."""
+    answers = {
+        key: {name: reply.answers[key][name] for name in READ if name in reply.answers[key]}
+        for key in request.questions
+    }
+    return json.dumps({"answers": answers, "model": reply.model}, default=_plain)
 
 
 def _plain(value: Any) -> Any:

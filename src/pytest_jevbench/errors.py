@@ -17,6 +17,8 @@ processes (xdist), so their arguments are plain strings.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 
@@ -67,7 +69,9 @@ class CardError(JevbenchError):
 
 
 class AskError(JevbenchError):
-    """A request that gave no usable answer."""
+    """A request that gave no usable answer. `retries` counts, by cause, the tries that went before it."""
+
+    retries: Mapping[str, int] = MappingProxyType({})
 
 
 class AnswerFormatError(AskError):

@@ -8,7 +8,8 @@ its author recorded. A `translate:` entry rewrites a whole question: its source 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import SuiteError
 from .lines import objects, read_bytes
-from .wire import problems
+from .wire import Question, load_json, problems
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -37,6 +38,59 @@ class Rewrite:
         if not self.accepted or self.rewrite is None:
             return False
         return self.audited is True if audited_only else self.audited is not False
+
+
+class Bank:
+    """The usable rewrites, by kind and source, in the order of the file."""
+
+    def __init__(self, rewrites: Iterable[Rewrite] = (), *, audited_only: bool = False) -> None:
+        self._found: dict[tuple[str, str], list[Any]] = {}
+        self._translations: dict[str, dict[str, Any]] = {}
+        for each in rewrites:
+            if not each.usable(audited_only=audited_only):
+                continue
+            if each.kind.startswith("translate:"):
+                self._translations.setdefault(each.kind, {}).setdefault(_spaced(each.source), each.rewrite)
+            else:
+                self._found.setdefault((each.kind, each.source), []).append(each.rewrite)
+
+    def first(self, kind: str, source: Any) -> Any:
+        """Return the first usable rewrite of a text, None when there is none."""
+        found = self._found.get((kind, source)) if isinstance(source, str) else None
+        return found[0] if found else None
+
+    def translation(self, question: Question) -> tuple[str, Mapping[str, Any]] | None:
+        """Return (kind, translated fields) of a whole question in the first language, None when there is none.
+
+        A translation that does not keep the option ids or the number of levels is not used.
+        """
+        own = {"instructions": question.get("instructions"), "criteria": question.get("criteria")}
+        source = json.dumps(own)
+        for kind in sorted(self._translations):
+            rewrite = self._translations[kind].get(source)
+            if isinstance(rewrite, dict) and (ordered := _in_order(rewrite, own)) is not None:
+                return kind, ordered
+        return None
+
+
+def _spaced(source: str) -> str:
+    """Return the JSON text of a source in one spelling: spaces and escapes do not matter, the order of keys does."""
+    try:
+        return json.dumps(load_json(source))
+    except ValueError:
+        return source
+
+
+def _in_order(rewrite: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the translated fields with the criteria in the question's own order, None where they do not fit it."""
+    criteria, old = rewrite.get("criteria"), own["criteria"]
+    if isinstance(old, dict):
+        if not isinstance(criteria, dict) or criteria.keys() != old.keys():
+            return None
+        criteria = {key: criteria[key] for key in old}
+    elif isinstance(old, list) and (not isinstance(criteria, list) or len(criteria) != len(old)):
+        return None
+    return {"instructions": rewrite.get("instructions"), "criteria": None if old is None else criteria}
 
 
 @cache

@@ -36,6 +36,7 @@ class Suite:
     edition: str
     version: str
     folder: Path
+    cases_folder: Path
     min_n: int
     digests: Mapping[str, str]
     plan_sha256: str
@@ -72,12 +73,20 @@ def upstream_folder() -> Path:
     return folder
 
 
+def upstream_names() -> list[str]:
+    """Return the names of the suites in the installed package `jevbench`, none when it is not installed."""
+    try:
+        return sorted(path.parent.name for path in upstream_folder().glob("*/manifest.json"))
+    except SuiteError:
+        return []
+
+
 def load_suite(name: str) -> Suite:
     """Load a suite by name. Raises SuiteError, CaseError or PlanError, each naming file and place."""
     if name.startswith(UPSTREAM):
         folder = upstream_folder()
         wanted = name.removeprefix(UPSTREAM)
-        known = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+        known = upstream_names()
         if wanted not in known:
             raise SuiteError(f"the package `jevbench` has no suite {wanted!r}", name, hint=near(wanted, known))
         return read_suite(folder / wanted, family="jevbench")
@@ -89,10 +98,7 @@ def load_suite(name: str) -> Suite:
 
 
 def _unknown(name: str) -> str:
-    try:
-        known = [UPSTREAM + path.parent.name for path in sorted(upstream_folder().glob("*/manifest.json"))]
-    except SuiteError:
-        known = []
+    known = [UPSTREAM + each for each in upstream_names()]
     if UPSTREAM + name in known:
         return f"Use {UPSTREAM}{name}, the suite of that name in the installed package `jevbench`."
     known = [*suite_names(), *known]
@@ -128,6 +134,7 @@ def read_suite(folder: Path, family: str = "") -> Suite:
         edition=edition,
         version=version,
         folder=folder,
+        cases_folder=cases_path.parent,
         min_n=manifest.get("min_n", DEFAULT_MIN_N),
         digests=digests,
         plan_sha256=hashlib.sha256(text).hexdigest(),

@@ -270,10 +270,19 @@ def read_answers(raw: Any, questions: Batch) -> Answers:
             distributions[key] = {"false": 1.0 - p, "true": p}
         else:
             distributions[key] = _read_probabilities(answer, question, key, fail, quirks)
-        confidence = answer.get("confidence")
-        if isinstance(confidence, Real) and not isinstance(confidence, bool) and math.isfinite(confidence):
-            confidences[key] = float(confidence)
+        confidence = _confidence(answer.get("confidence"))
+        if confidence is not None:
+            confidences[key] = confidence
     return Answers(distributions, confidences, tuple(quirks))
+
+
+def _confidence(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _no_answer(found: Any) -> str:
@@ -288,7 +297,10 @@ Fail = Callable[[str, Any], AnswerFormatError]
 def _probability(value: Any, fail: Fail, shown: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise fail("a probability is missing or no number", shown)
-    p = float(value)
+    try:
+        p = float(value)
+    except OverflowError:
+        raise fail("a probability is not finite", shown) from None
     if not math.isfinite(p):
         raise fail("a probability is not finite", shown)
     if not -CLIP <= p <= 1 + CLIP:

@@ -98,8 +98,7 @@ class _Scorer:
 def _logits(question: Question, score: _Scorer) -> list[float]:
     instructions = question.get("instructions")
     if question["type"] == "noul":
-        criteria = question.get("criteria")
-        return [0.0, score(instructions, criteria or instructions)]
+        return [0.0, score(instructions, question.get("criteria") if instructions is None else instructions)]
     criteria = question["criteria"]
     return [score(instructions, text) for text in (criteria if isinstance(criteria, list) else criteria.values())]
 

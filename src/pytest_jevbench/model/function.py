@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import AskError, ModelError, SettingError, near, show
+from ..errors import JevbenchError, ModelError, SettingError, near, show
 from .base import Reply, Request
 
 Function = Callable[[Any, dict[str, Any]], Any]
@@ -31,7 +31,7 @@ class FunctionModel:
         copy = json.loads(request.text)
         try:
             return Reply(self.function(copy["state"], copy["questions"]))
-        except AskError:
+        except JevbenchError:
             raise
         except Exception as broken:
             frame = broken.__traceback__
@@ -39,13 +39,20 @@ class FunctionModel:
                 frame = frame.tb_next
             place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
             raise ModelError(
-                f"the function raised {type(broken).__name__}: {show(str(broken), 200)}",
+                f"the function raised {type(broken).__name__}: {show(_message(broken), 200)}",
                 f"model {self.name}",
                 hint=f"See {place}.",
             ) from broken
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def _message(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ of a user's error must not hide where it was raised
+        return "<no text>"
 
 
 def from_callable(function: Function, name: str = "", revision: str = "") -> FunctionModel:
@@ -74,7 +81,7 @@ def find_callable(spec: str) -> Function:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            public = [known for known in vars(found) if not known.startswith("_")]
+            public = [known for known in dir(found) if not known.startswith("_")]
             raise SettingError(f"the module has no {name!r}", spec, hint=near(part, public))
         found = getattr(found, part)
     if not callable(found):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -45,7 +48,7 @@ class SystemOne:
         self.name = self.id = model
         self.revision = revision
         self.timeout, self.retries = timeout, retries
-        self._api_key = api_key
+        self._secrets = _secrets(api_key, self.url)
         self._answered = False
         headers = {
             "Content-Type": "application/json",
@@ -53,8 +56,14 @@ class SystemOne:
             "User-Agent": f"pytest-jevbench/{__version__}",
         }
         if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
-        self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(timeout, pool=None), follow_redirects=False)
+            headers["Authorization"] = f"Bearer {checked_key(api_key)}"
+        # A proxy from the environment must not get what is meant for a server on this machine, token included.
+        self._http = httpx.Client(
+            headers=headers,
+            timeout=httpx.Timeout(timeout, pool=None),
+            follow_redirects=False,
+            trust_env=not _is_loopback(self.url),
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -73,7 +82,9 @@ class SystemOne:
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=dict(causes))
             if attempt == self.retries or not outcome.passing:
-                raise self._error(outcome, tries=attempt + 1)
+                error = self._error(outcome, tries=attempt + 1)
+                error.retries = dict(causes)
+                raise error
             causes[outcome.cause] += 1
             time.sleep(_pause(attempt, outcome.retry_after))
         raise AssertionError("the last try returns or raises")
@@ -98,6 +109,8 @@ class SystemOne:
         except (httpx.TransportError, httpx.DecodingError) as broken:
             return _Failure("reset", f"the connection failed ({type(broken).__name__})", str(broken))
         self._answered = True
+        text = self._hidden(text)
+        headers = httpx.Headers({name: self._hidden(value) for name, value in headers.items()})
         if status == 200:
             return _reply(text, headers)
         return _refusal(status, headers, text)
@@ -117,15 +130,26 @@ class SystemOne:
         return response.status_code, response.headers, b"".join(chunks).decode(errors="replace")
 
     def _error(self, failure: _Failure, tries: int) -> AskError:
-        shown = " ".join(failure.found.split())
-        if self._api_key:
-            shown = shown.replace(self._api_key, "[API key]")
+        shown = " ".join("".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in failure.found).split())
         return failure.kind(
             f"{failure.what}, {tries} tries" if tries > 1 else failure.what,
             self.shown_url,
             shown if len(shown) <= 200 else shown[:199] + "…",
-            hint=failure.hint,
+            hint=failure.hint or HINTS_BY_CAUSE.get(failure.cause, "The server's log may say more."),
         )
+
+    def _hidden(self, text: str) -> str:
+        """Take out of a server's text what must never be shown or kept."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[hidden]")
+        return text
+
+
+HINTS_BY_CAUSE = {
+    "timeout": "A slow server needs a larger --jev-timeout.",
+    "429": "Try larger --jev-retries.",
+    "413": "The case or its batch is too large for this server.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +161,7 @@ class _Failure:
     found: str
     hint: str = ""
     passing: bool = True
-    retry_after: str | None = None
+    retry_after: float | None = None
     kind: type[AskError] = ModelError
 
 
@@ -191,11 +215,11 @@ def _refusal(status: int, headers: httpx.Headers, text: str) -> _Failure:
             kind=Refused,
         )
     if status in RETRIED:
-        return _Failure(
-            str(status), f"the server failed (HTTP {status})", text, retry_after=headers.get("retry-after")
-        )
+        return _Failure(str(status), f"the server failed (HTTP {status})", text, retry_after=_asked_for(headers))
     if status >= 500:
         return _Failure(str(status), f"the server failed (HTTP {status})", text, passing=False)
+    if status < 300:
+        return _Failure(str(status), f"the server answered with HTTP {status} instead of 200", text, passing=False)
     return _Failure(
         str(status),
         f"the server refused the request (HTTP {status})",
@@ -206,23 +230,68 @@ def _refusal(status: int, headers: httpx.Headers, text: str) -> _Failure:
     )
 
 
-def _pause(attempt: int, retry_after: str | None) -> float:
+def _asked_for(headers: httpx.Headers) -> float | None:
+    """Seconds the server asks us to wait: milliseconds, seconds or a date; None for none that makes sense."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            seconds = float(value) * scale
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+            except (ValueError, TypeError):
+                continue
+        if seconds >= 0:
+            return seconds
+    return None
+
+
+def _pause(attempt: int, asked: float | None) -> float:
     """Seconds before the next try: what the server asked for, else doubling from half a second, with jitter."""
-    try:
-        asked = float(retry_after) if retry_after is not None else None
-    except ValueError:
-        asked = None
-    if asked is not None and asked >= 0:
+    if asked is not None:
         return min(asked, LONGEST_PAUSE)
     return min(0.5 * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+def checked_key(api_key: str) -> str:
+    """Return the bearer token. Raises SettingError, without showing it, when no header can carry it."""
+    if not api_key.isascii() or not api_key.isprintable():
+        raise SettingError(
+            "the API key has characters that cannot be sent",
+            expected="printable ASCII",
+            hint="Does it end in a line break?",
+        )
+    return api_key
+
+
+def _secrets(api_key: str, url: str) -> list[str]:
+    """What a server may send back and nobody may see: the token, and the secrets of the address."""
+    parts = urlsplit(url)
+    found = [
+        api_key,
+        json.dumps(api_key)[1:-1],
+        repr(api_key)[1:-1],
+        f"?{parts.query}" if parts.query else "",
+        parts.password or "",
+    ]
+    return [secret for secret in found if secret]
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+HOST = re.compile(r"[^\s.*/]{1,63}(\.[^\s.*/]{1,63})*\.?|[0-9a-f:.%]+", re.IGNORECASE)
 
 
 def checked_url(url: str) -> str:
     """Return the URL. Raises SettingError unless it is an http or https address with a host."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-        httpx.URL(url)
+        host = httpx.URL(url).raw_host.decode()
+        usable = parts.scheme in ("http", "https") and parts.port != 0 and bool(HOST.fullmatch(parts.hostname or ""))
+        usable = usable and bool(HOST.fullmatch(host))
     except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:
@@ -238,6 +307,8 @@ def without_secrets(url: str) -> str:
     """Return a URL without user, password and query, for messages and cards."""
     try:
         parts = urlsplit(url)
+        if not parts.netloc and "@" in url:
+            return "an address that cannot be parsed"
         host = parts.netloc.rpartition("@")[2]
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
     except ValueError:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..taxonomy import DIAGNOSTICS, dimension_of
-from ..wire import Answers, Batch, Distribution, Question, argmax, tv
+from ..wire import Answers, Batch, Distribution, argmax, tv
+from .build import Built, Site
 
 VARIANT = "variant"
 """The label of the one request of every scored relation."""
@@ -83,6 +84,14 @@ class Outcome:
     terms: Mapping[str, float] = field(default_factory=dict)
 
 
+def fixed(n: int) -> Callable[[Site], int]:
+    """Return the `variants` of a relation that has the same number of them for every target."""
+    return lambda _: n
+
+
+ONE = fixed(1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """A relation with its metadata; the taxonomy, the docs and the tables are made from these fields.
@@ -90,6 +99,9 @@ class Relation:
     `law` states the law in one line, `source` where it comes from, `check` names the one quantity measured,
     `spread` what its variants are. `unit` names the relations that share its requests (default: itself).
     `tolerance` replaces the run's where the law has one of its own.
+
+    `variants` says how many variants a target has (0: the relation does not apply to it), `build` makes one of them
+    (None: it does not apply after all), `draws` whether building draws, so that further draws are further trials.
     """
 
     name: str
@@ -101,6 +113,9 @@ class Relation:
     spread: str
     source: str
     deviate: Callable[[Evidence], list[Outcome]]
+    build: Callable[[Site], Built | None]
+    variants: Callable[[Site], int] = ONE
+    draws: bool = False
     unit: str = ""
     tolerance: float | None = None
 
@@ -178,8 +193,3 @@ def exchanged(distribution: Mapping[str, float], pair: Sequence[str]) -> Distrib
     first, second = pair
     swap = {first: second, second: first}
     return {key: distribution[swap.get(key, key)] for key in distribution}
-
-
-def is_choice(question: Question) -> bool:
-    """Say whether a question is a Choice."""
-    return bool(question["type"] == "choice")

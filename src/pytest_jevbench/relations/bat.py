@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from . import words
 from .base import Evidence, Outcome, Relation, compared, invariant, invariant_under_keys
+from .build import Built, Site, noul, numbered
 
 
 def _every_target(evidence: Evidence) -> list[Outcome]:
@@ -11,6 +13,54 @@ def _every_target(evidence: Evidence) -> list[Outcome]:
 
 def _duplicate(evidence: Evidence) -> list[Outcome]:
     return [compared(evidence.trial.key, evidence.q(), evidence.q(evidence.param("duplicate")))]
+
+
+def _alone(site: Site) -> Built | None:
+    return Built({site.key: site.question}) if len(site.batch) > 1 else None
+
+
+def _backwards(site: Site) -> Built | None:
+    if len(site.batch) < 2 or not site.is_first:
+        return None
+    return Built({key: site.batch[key] for key in reversed(list(site.batch))}, targets=tuple(site.batch))
+
+
+def _twice(site: Site) -> Built:
+    copy = site.new_key(f"{site.key}__again")
+    return Built({**site.batch, copy: site.question}, {"duplicate": copy})
+
+
+def filler(i: int) -> str:
+    """Return the i-th filler (from 0); when they are used up, reworded repeats follow."""
+    n = len(words.FILLERS)
+    return words.FILLERS[i] if i < n else words.FILLER_AGAIN.format(q=filler(i - n))
+
+
+def _strangers(site: Site) -> Built | None:
+    if len(site.batch) < 2:
+        return None
+    batch = {}
+    for key, question in site.batch.items():
+        if key == site.key:
+            batch[key] = question
+        else:
+            i = sum(other != site.key for other in batch)
+            batch[numbered(f"aside_{i + 1}", {site.key, *batch})] = noul(filler(i))
+    return Built(batch)
+
+
+SIZES = (2, 5, 10)
+
+
+def _sizes(site: Site) -> int:
+    n = len(site.batch)
+    return sum(size < n for size in SIZES) if site.is_first and n > 2 else 0
+
+
+def _fewer(site: Site) -> Built:
+    size = SIZES[site.v]
+    batch = dict(list(site.batch.items())[:size])
+    return Built(batch, {"size": size}, tuple(batch))
 
 
 RELATIONS = [
@@ -23,6 +73,7 @@ RELATIONS = [
         check="tv",
         spread="fixed",
         source="questions of a batch are answered independently (System One format)",
+        build=_alone,
         deviate=invariant,
     ),
     Relation(
@@ -34,6 +85,7 @@ RELATIONS = [
         check="tv",
         spread="fixed",
         source="questions of a batch are answered independently; order effects",
+        build=_backwards,
         deviate=_every_target,
     ),
     Relation(
@@ -45,6 +97,7 @@ RELATIONS = [
         check="within_request_tv",
         spread="fixed",
         source="one request is one reading of the state",
+        build=_twice,
         deviate=_duplicate,
     ),
     Relation(
@@ -56,6 +109,7 @@ RELATIONS = [
         check="tv",
         spread="fixed",
         source="questions of a batch are answered independently; leakage between questions",
+        build=_strangers,
         deviate=invariant,
     ),
     Relation(
@@ -67,6 +121,8 @@ RELATIONS = [
         check="tv",
         spread="every size",
         source="questions of a batch are answered independently; dilution by batch size",
+        build=_fewer,
+        variants=_sizes,
         deviate=_every_target,
     ),
 ]

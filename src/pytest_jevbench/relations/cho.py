@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+from itertools import combinations
 
 from ..wire import renorm
+from . import words
 from .base import Evidence, Outcome, Relation, compared
+from .build import Built, Site, edited, fits, underscored
 
 
 def _with_extra(evidence: Evidence) -> list[Outcome]:
@@ -22,6 +27,55 @@ def _without(evidence: Evidence) -> list[Outcome]:
     return _restricted(evidence, [option for option in evidence.p() if option != removed])
 
 
+def _content_words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d_]{5,}", text.lower()))
+
+
+def _off_topic(site: Site) -> Built | None:
+    if site.question["type"] != "choice":
+        return None
+    criteria = site.question["criteria"]
+    known = _content_words(json.dumps([site.case.state, criteria], ensure_ascii=False))
+    candidates = [option for option, text in words.OFF_TOPIC.items() if not _content_words(text) & known]
+    if not candidates:
+        return None
+    chosen = site.rng.choice(candidates)
+    new = underscored(chosen, criteria)
+    position = site.rng.randrange(len(criteria) + 1)
+    options = list(criteria.items())
+    options.insert(position, (new, words.OFF_TOPIC[chosen]))
+    question = edited(site.question, criteria=dict(options))
+    if not fits(question):
+        return None
+    return Built(site.replacing(question), {"new": new, "position": position})
+
+
+def _menu_size(site: Site, least: int) -> int:
+    n = len(site.question["criteria"]) if site.question["type"] == "choice" else 0
+    return n if n >= least else 0
+
+
+def _only(site: Site, keep: Sequence[str], **params: object) -> Built:
+    criteria = {option: site.question["criteria"][option] for option in keep}
+    return Built(site.replacing(edited(site.question, criteria=criteria)), params)
+
+
+def _removed(site: Site) -> Built:
+    options = list(site.question["criteria"])
+    removed = options.pop(site.v)
+    return _only(site, options, removed=removed)
+
+
+def _pairs(site: Site) -> int:
+    n = _menu_size(site, 4)
+    return n * (n - 1) // 2
+
+
+def _pair_alone(site: Site) -> Built:
+    pair = list(list(combinations(site.question["criteria"], 2))[site.v])
+    return _only(site, pair, pair=pair)
+
+
 LUCE = "Luce's choice axiom (independence of irrelevant alternatives)"
 
 RELATIONS = [
@@ -34,6 +88,8 @@ RELATIONS = [
         check="iia_tv",
         spread="drawn",
         source=LUCE,
+        build=_off_topic,
+        draws=True,
         deviate=_with_extra,
     ),
     Relation(
@@ -45,6 +101,8 @@ RELATIONS = [
         check="iia_tv",
         spread="every option",
         source=LUCE,
+        build=_removed,
+        variants=lambda site: _menu_size(site, 3),
         deviate=_without,
     ),
     Relation(
@@ -56,6 +114,8 @@ RELATIONS = [
         check="iia_tv",
         spread="every pair",
         source=LUCE,
+        build=_pair_alone,
+        variants=_pairs,
         deviate=lambda e: _restricted(e, e.param("pair")),
     ),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ..wire import Answers, argmax
 from .base import Evidence, Outcome, Relation
+from .build import Built, Site, edited
 
 ROUTED_FROM = 0.8
 """A question is routed (acted on without a person) from this confidence on."""
@@ -59,6 +60,26 @@ def _routing(evidence: Evidence) -> list[Outcome]:
     return [Outcome(evidence.trial.key, len(changed) / len(after), bool(changed), terms=terms)]
 
 
+def _source_only(site: Site) -> Built | None:
+    return Built({}, targets=tuple(site.batch), labelled=True) if site.is_first else None
+
+
+def _routings(site: Site) -> Built:
+    question, batch = site.question, site.batch
+    neutral = site.new_key(f"question_{list(batch).index(site.key) + 1}")
+    requests = {"neutral_key": {neutral if key == site.key else key: own for key, own in batch.items()}}
+    read = {"neutral_key": neutral}
+    if question["type"] != "noul":
+        criteria = question["criteria"]
+        back = criteria[::-1] if question["type"] == "score" else dict(reversed(criteria.items()))
+        requests["reversed_options"] = dict(site.replacing(edited(question, criteria=back)))
+        read["reversed_options"] = site.key
+    if len(batch) > 1:
+        requests["solo"] = {site.key: question}
+        read["solo"] = site.key
+    return Built(requests, {"read": read}, labelled=True)
+
+
 RELATIONS = [
     Relation(
         name="confidence_consistency",
@@ -69,6 +90,7 @@ RELATIONS = [
         check="fits_definition",
         spread="fixed",
         source="the System One format leaves the definition to the server",
+        build=_source_only,
         deviate=_confidence_fits,
         tolerance=0.02,
     ),
@@ -81,6 +103,7 @@ RELATIONS = [
         check="route_flip",
         spread="fixed",
         source="thresholds on confidence are how software acts on answers",
+        build=_routings,
         deviate=_routing,
         tolerance=0.0,
     ),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 
-from .base import Evidence, Outcome, Relation, excess
+from . import words
+from .base import Evidence, Outcome, Relation, excess, fixed
+from .build import Built, Site, is_plain_noul, nouls
+from .mea import two_nouls
 
 SWEEP_TOLERANCE = 0.05
 
@@ -81,6 +86,60 @@ def _quantifiers(evidence: Evidence) -> list[Outcome]:
     return excess(evidence, over, {"P(all)": every, "P(at least two)": two, "P(at least one)": one})
 
 
+def _three(site: Site, templates: Mapping[str, str]) -> Built | None:
+    """Ask about the target and two drawn other Nouls together."""
+    partners = nouls(site)
+    if len(partners) < 2 or not is_plain_noul(site.question):
+        return None
+    targets = (site.key, *site.rng.sample(partners, 2))
+    a, b, c = (site.batch[key]["instructions"] for key in targets)
+    probes: dict[str, str] = {}
+    params = {}
+    for name, template in templates.items():
+        key = params[name] = site.new_key(f"{site.key}__{name}_of_three", probes)
+        probes[key] = template.format(a=a, b=b, c=c)
+    return Built(site.probing(probes), params, targets)
+
+
+DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def grid(value: int) -> list[int]:
+    """Return the thresholds asked about around a value: the smallest nine of a fine or a proportional grid."""
+    if value <= 20:
+        found = {max(0, k) for k in range(value - 3, value + 4)}
+    else:
+        found = {int(value * share) for share in (0.25, 0.5, 0.8, 0.95, 1, 1.05, 1.25, 2)}
+    return sorted(found)[:9]
+
+
+def _swept(site: Site) -> Built:
+    if site.case.thresholds:
+        subject, value = site.case.thresholds[site.v]
+        template = words.THRESHOLD
+    else:
+        state = site.case.state
+        text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False)
+        subject, value = "digit groups", len(DIGITS.findall(text))
+        template = words.DIGIT_GROUPS
+    probes: dict[str, str] = {}
+    keys = {}
+    for k in grid(value):
+        keys[str(k)] = site.new_key(f"more_than_{k}", probes)
+        probes[keys[str(k)]] = template.format(subject=subject, k=k)
+    return Built(site.probing(probes), {"probes": keys, "value": value, "subject": subject})
+
+
+def _readings(site: Site) -> Built | None:
+    if not is_plain_noul(site.question):
+        return None
+    question = site.question["instructions"]
+    strong = site.new_key(f"{site.key}__proven")
+    weak = site.new_key(f"{site.key}__allowed", [strong])
+    probes = {strong: words.STRONG.format(q=question), weak: words.WEAK.format(q=question)}
+    return Built(site.probing(probes), {"strong": strong, "weak": weak})
+
+
 RELATIONS = [
     Relation(
         name="frechet_and_upper",
@@ -91,6 +150,9 @@ RELATIONS = [
         check="excess",
         spread="3 templates",
         source="Fréchet's bounds; conjunction fallacy (Tversky and Kahneman)",
+        build=two_nouls,
+        variants=fixed(len(words.CONJUNCTION)),
+        draws=True,
         deviate=_and_upper,
         unit="conjunction_disjunction",
     ),
@@ -103,6 +165,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Fréchet's bounds",
+        build=lambda site: _three(site, words.NARY),
+        draws=True,
         deviate=_all_upper,
         unit="nary_conjunction",
     ),
@@ -115,6 +179,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Fréchet's bounds",
+        build=lambda site: _three(site, words.NARY),
+        draws=True,
         deviate=_all_lower,
         unit="nary_conjunction",
     ),
@@ -127,6 +193,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Boole's inequality",
+        build=lambda site: _three(site, words.NARY),
+        draws=True,
         deviate=_any_upper,
         unit="nary_conjunction",
     ),
@@ -139,6 +207,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Fréchet's bounds",
+        build=lambda site: _three(site, words.NARY),
+        draws=True,
         deviate=_any_lower,
         unit="nary_conjunction",
     ),
@@ -151,6 +221,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Markov's inequality on the number of true statements",
+        build=lambda site: _three(site, words.QUANTIFIERS),
+        draws=True,
         deviate=_count_upper,
         unit="quantifier_monotonicity",
     ),
@@ -163,6 +235,8 @@ RELATIONS = [
         check="excess",
         spread="drawn",
         source="Markov's inequality on the number of false statements",
+        build=lambda site: _three(site, words.QUANTIFIERS),
+        draws=True,
         deviate=_count_lower,
         unit="quantifier_monotonicity",
     ),
@@ -175,6 +249,8 @@ RELATIONS = [
         check="monotonicity",
         spread="every declared threshold, else the digit groups of the state",
         source="monotonicity of a survival function",
+        build=_swept,
+        variants=lambda site: max(1, len(site.case.thresholds)) if site.is_first else 0,
         deviate=_sweep,
         tolerance=SWEEP_TOLERANCE,
     ),
@@ -187,6 +263,7 @@ RELATIONS = [
         check="chain",
         spread="fixed",
         source="monotonicity under entailment",
+        build=_readings,
         deviate=_entailment,
     ),
     Relation(
@@ -198,6 +275,8 @@ RELATIONS = [
         check="chain",
         spread="drawn",
         source="monotonicity under entailment",
+        build=lambda site: _three(site, words.QUANTIFIERS),
+        draws=True,
         deviate=_quantifiers,
     ),
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
+from . import words
 from .base import (
     Evidence,
     Outcome,
@@ -13,8 +15,25 @@ from .base import (
     block_sums,
     compared,
     complement,
+    fixed,
     merged_into,
 )
+from .build import (
+    Built,
+    Site,
+    edited,
+    fits,
+    inserted,
+    instructions,
+    is_plain_noul,
+    menu,
+    nouls,
+    numbered,
+    quotable,
+    texts,
+    underscored,
+)
+from .rep import cloned, compound
 
 
 def _merged(evidence: Evidence) -> list[Outcome]:
@@ -116,6 +135,226 @@ def _negated(evidence: Evidence) -> list[Outcome]:
     return complement(evidence, "yes", evidence.p_yes(), evidence.param("negated"))
 
 
+def _wrapped(site: Site) -> Built | None:
+    if not is_plain_noul(site.question):
+        return None
+    probe = site.new_key(f"{site.key}__no")
+    return Built(
+        site.probing({probe: words.NEGATION[site.v].format(q=site.question["instructions"])}), {"negated": probe}
+    )
+
+
+def _opposite(site: Site) -> Built | None:
+    text = site.bank.first("negation", instructions(site.question)) if is_plain_noul(site.question) else None
+    if not isinstance(text, str):
+        return None
+    probe = site.new_key(f"{site.key}__opposite")
+    return Built(site.probing({probe: text}), {"negated": probe, "rewrite": text})
+
+
+def _quoting(site: Site, template: str, answers: list[str], i: int) -> str:
+    return template.format(q=site.question["instructions"], menu=menu(answers), o=answers[i])
+
+
+def _other_option(site: Site) -> Built | None:
+    answers = quotable(site.question, "choice")
+    if answers is None:
+        return None
+    i = site.rng.randrange(len(answers))
+    option = list(site.question["criteria"])[i]
+    probe = site.new_key(f"{site.key}__other_than_{option}")
+    text = _quoting(site, words.CHOICE_COMPLEMENT[site.v], answers, i)
+    return Built(site.probing({probe: text}), {"option": option, "probe": probe})
+
+
+def _other_level(site: Site) -> Built | None:
+    answers = quotable(site.question, "score")
+    if answers is None:
+        return None
+    i = site.rng.randrange(len(answers))
+    probe = site.new_key(f"{site.key}__other_than_{i}")
+    text = _quoting(site, words.SCORE_COMPLEMENT[site.v], answers, i)
+    return Built(site.probing({probe: text}), {"level": str(i), "probe": probe})
+
+
+def _named(site: Site, least: int = 2) -> dict[str, str] | None:
+    """Return the options with texts to quote (the id where there is no description), None where one has structure."""
+    if site.question["type"] != "choice" or len(site.question["criteria"]) < least:
+        return None
+    named = {option: option if text is None else text for option, text in site.question["criteria"].items()}
+    return named if all(isinstance(text, str) and text.strip() for text in named.values()) else None
+
+
+def _merging(site: Site) -> Built | None:
+    named = _named(site, 3)
+    if named is None:
+        return None
+    a, b = sorted(site.rng.sample(list(named), 2), key=list(named).index)
+    merged = numbered(f"{a}_or_{b}", named)
+    criteria = {}
+    for option, text in site.question["criteria"].items():
+        if option == a:
+            criteria[merged] = words.MERGED.format(a=named[a], b=named[b])
+        elif option != b:
+            criteria[option] = text
+    return Built(site.replacing(edited(site.question, criteria=criteria)), {"merged": merged, "parts": [a, b]})
+
+
+def _splitting(site: Site) -> Built | None:
+    named = _named(site)
+    if named is None:
+        return None
+    option = site.rng.choice(list(named))
+    has, lacks = site.rng.choice(words.PREDICATES)
+    parts = [underscored(f"{option}_{ending}", named) for ending in ("with", "without")]
+    criteria: dict[str, Any] = {}
+    for own, text in site.question["criteria"].items():
+        if own == option:
+            criteria |= {
+                part: words.SPLIT.format(o=named[option], x=x) for part, x in zip(parts, (has, lacks), strict=True)
+            }
+        else:
+            criteria[own] = text
+    question = edited(site.question, criteria=criteria)
+    if not fits(question):
+        return None
+    return Built(site.replacing(question), {"option": option, "parts": parts, "predicate": has})
+
+
+def _twinned(site: Site) -> Built | None:
+    named = _named(site, 3)
+    if named is None:
+        return None
+    option = site.rng.choice(list(named))
+    twin = underscored(f"{option}_alike", named)
+    criteria = inserted(site.question["criteria"], option, twin, words.TWIN.format(o=named[option]))
+    question = edited(site.question, criteria=criteria)
+    if not fits(question):
+        return None
+    return Built(site.replacing(question), {"option": option, "twin": twin})
+
+
+def _hierarchies(site: Site) -> int:
+    declared = site.case.hierarchies.get(site.key, [])
+    return len(declared) or (1 if _named(site, 4) is not None else 0)
+
+
+def _blocked(site: Site) -> Built | None:
+    named = _named(site)
+    if named is None:
+        return None
+    declared = site.case.hierarchies.get(site.key, [])
+    if declared:
+        blocks = {block: list(options) for block, options in declared[site.v].items()}
+    else:
+        first = set(site.rng.sample(list(named), len(named) // 2))
+        blocks = {
+            "block_a": [option for option in named if option in first],
+            "block_b": [option for option in named if option not in first],
+        }
+    own = site.question["criteria"]
+    criteria = {
+        block: own[options[0]]
+        if len(options) == 1 and own[options[0]] is not None
+        else words.BLOCK.format(menu=menu(named[option] for option in options))
+        for block, options in blocks.items()
+    }
+    return Built(site.replacing(edited(site.question, criteria=criteria)), {"blocks": blocks})
+
+
+def _coarser(site: Site) -> Built | None:
+    levels = texts(site.question) if site.question["type"] == "score" else None
+    if levels is None or len(levels) < 4:
+        return None
+    blocks = [[i, i + 1] for i in range(0, len(levels) - 1, 2)]
+    if len(levels) % 2:
+        blocks[-1].append(len(levels) - 1)
+    criteria = [" or ".join(levels[i] for i in block) for block in blocks]
+    return Built(site.replacing(edited(site.question, criteria=criteria)), {"blocks": blocks})
+
+
+def _higher(site: Site) -> Built | None:
+    levels = texts(site.question) if site.question["type"] == "score" else None
+    if levels is None:
+        return None
+    question = edited(site.question, criteria=[*levels, words.BEYOND.format(o=levels[-1])])
+    if not fits(question):
+        return None
+    return Built(site.replacing(question), {"added": str(len(levels))})
+
+
+def _options(site: Site, least: int) -> int:
+    """Count the options of a Choice with at least so many, for relations with one variant an option."""
+    choice = site.question["type"] == "choice" and len(site.question["criteria"]) >= least
+    return len(site.question["criteria"]) if choice else 0
+
+
+def _closed(site: Site) -> Built:
+    criteria = site.question["criteria"]
+    replaced = list(criteria)[site.v]
+    nota = underscored("none_of_the_others", criteria)
+    new = {
+        nota if option == replaced else option: words.CATCH_ALL if option == replaced else text
+        for option, text in criteria.items()
+    }
+    return Built(site.replacing(edited(site.question, criteria=new)), {"replaced": replaced, "nota": nota})
+
+
+def _probed(site: Site, template: str, answers: list[str], keys: dict[str, str], indices: list[int]) -> Built:
+    """Ask one probe for each of these answers; `keys` maps what is judged to the wanted key of its probe."""
+    probes: dict[str, str] = {}
+    names = {}
+    for (name, wanted), i in zip(keys.items(), indices, strict=True):
+        names[name] = site.new_key(wanted, probes)
+        probes[names[name]] = _quoting(site, template, answers, i)
+    return Built(site.probing(probes), {"probes": names})
+
+
+def _tails(site: Site) -> Built | None:
+    answers = quotable(site.question, "score")
+    if answers is None:
+        return None
+    levels = list(range(1, len(answers)))
+    keys = {str(i): f"{site.key}__from_{i}" for i in levels}
+    return _probed(site, words.SCORE_CUMULATIVE[site.v], answers, keys, levels)
+
+
+def _indicators(site: Site) -> Built | None:
+    answers = quotable(site.question, "choice")
+    if answers is None:
+        return None
+    keys = {option: f"{site.key}__is_{option}" for option in site.question["criteria"]}
+    return _probed(site, words.CHOICE_INDICATOR[site.v], answers, keys, list(range(len(answers))))
+
+
+def _joint(site: Site) -> Built | None:
+    partners = nouls(site)
+    if not partners or not is_plain_noul(site.question):
+        return None
+    partner = site.rng.choice(partners)
+    pair = site.new_key(f"{site.key}__with__{partner}")
+    question = {
+        "type": "choice",
+        "instructions": words.PAIR.format(a=site.question["instructions"], b=site.batch[partner]["instructions"]),
+        "criteria": dict(words.PAIR_OPTIONS),
+    }
+    return Built(site.probing({pair: question}), {"pair": pair}, (site.key, partner))
+
+
+def two_nouls(site: Site) -> Built | None:
+    """Ask for A and B, and for A or B, about a drawn other Noul."""
+    partners = nouls(site)
+    if not partners or not is_plain_noul(site.question):
+        return None
+    partner = site.rng.choice(partners)
+    a, b = site.question["instructions"], site.batch[partner]["instructions"]
+    both, either = words.CONJUNCTION[site.v]
+    conj = site.new_key(f"{site.key}__and__{partner}")
+    disj = site.new_key(f"{site.key}__or__{partner}", [conj])
+    probes = {conj: both.format(a=a, b=b), disj: either.format(a=a, b=b)}
+    return Built(site.probing(probes), {"conj": conj, "disj": disj}, (site.key, partner))
+
+
 RELATIONS = [
     Relation(
         name="negation_wrapper",
@@ -126,6 +365,8 @@ RELATIONS = [
         check="complement_gap",
         spread="3 templates",
         source="Kolmogorov: complement rule",
+        build=_wrapped,
+        variants=fixed(len(words.NEGATION)),
         deviate=_negated,
     ),
     Relation(
@@ -137,6 +378,7 @@ RELATIONS = [
         check="complement_gap",
         spread="one rewrite of the bank",
         source="Kolmogorov: complement rule",
+        build=_opposite,
         deviate=_negated,
     ),
     Relation(
@@ -148,6 +390,9 @@ RELATIONS = [
         check="complement_gap",
         spread="3 templates",
         source="Kolmogorov: complement rule, across answer types",
+        build=_other_option,
+        variants=fixed(len(words.CHOICE_COMPLEMENT)),
+        draws=True,
         deviate=lambda e: _not_one_outcome(e, "option"),
     ),
     Relation(
@@ -159,6 +404,9 @@ RELATIONS = [
         check="complement_gap",
         spread="2 templates",
         source="Kolmogorov: complement rule, across answer types",
+        build=_other_level,
+        variants=fixed(len(words.SCORE_COMPLEMENT)),
+        draws=True,
         deviate=lambda e: _not_one_outcome(e, "level"),
     ),
     Relation(
@@ -170,6 +418,8 @@ RELATIONS = [
         check="complement_gap",
         spread="drawn",
         source="Kolmogorov: complement rule on a conjunction",
+        build=compound,
+        draws=True,
         deviate=_compound_negation,
         unit="de_morgan",
     ),
@@ -182,6 +432,8 @@ RELATIONS = [
         check="tv_to_coarsened",
         spread="drawn",
         source="finite additivity over a coarser partition",
+        build=_merging,
+        draws=True,
         deviate=_merged,
     ),
     Relation(
@@ -193,6 +445,8 @@ RELATIONS = [
         check="tv_after_collapse",
         spread="drawn",
         source="finite additivity over a finer partition; unpacking effect (support theory)",
+        build=_splitting,
+        draws=True,
         deviate=_split,
     ),
     Relation(
@@ -204,6 +458,8 @@ RELATIONS = [
         check="tv_after_collapse",
         spread="drawn",
         source="finite additivity; Debreu's red bus and blue bus",
+        build=cloned,
+        draws=True,
         deviate=lambda e: _refined(e, e.param("clone"), e.param("option")),
         unit="option_clone",
     ),
@@ -216,6 +472,8 @@ RELATIONS = [
         check="tv_after_collapse",
         spread="drawn",
         source="Tversky's similarity effect, as a refinement",
+        build=_twinned,
+        draws=True,
         deviate=lambda e: _refined(e, e.param("twin"), e.param("option")),
     ),
     Relation(
@@ -227,6 +485,9 @@ RELATIONS = [
         check="tv_to_coarsened",
         spread="every declared hierarchy, else drawn",
         source="finite additivity over a coarser partition",
+        build=_blocked,
+        variants=_hierarchies,
+        draws=True,
         deviate=_hierarchy,
     ),
     Relation(
@@ -238,6 +499,7 @@ RELATIONS = [
         check="tv_to_coarsened",
         spread="fixed",
         source="finite additivity over a coarser scale",
+        build=_coarser,
         deviate=_granularity,
     ),
     Relation(
@@ -249,6 +511,7 @@ RELATIONS = [
         check="tv_after_collapse",
         spread="fixed",
         source="finite additivity: the top level is refined",
+        build=_higher,
         deviate=_beyond_top,
     ),
     Relation(
@@ -260,6 +523,8 @@ RELATIONS = [
         check="catch_all_tv",
         spread="every option",
         source="finite additivity on an exhaustive menu",
+        build=_closed,
+        variants=lambda site: _options(site, 3),
         deviate=_closure,
     ),
     Relation(
@@ -271,6 +536,8 @@ RELATIONS = [
         check="tail_gap_max",
         spread="2 templates",
         source="marginalisation: cumulative events of one ordered variable",
+        build=_tails,
+        variants=fixed(len(words.SCORE_CUMULATIVE)),
         deviate=_cumulative,
     ),
     Relation(
@@ -282,6 +549,8 @@ RELATIONS = [
         check="indicator_gap",
         spread="2 templates",
         source="marginalisation: indicator events of one variable",
+        build=_indicators,
+        variants=fixed(len(words.CHOICE_INDICATOR)),
         deviate=_indicator,
     ),
     Relation(
@@ -293,6 +562,8 @@ RELATIONS = [
         check="marginal_gap",
         spread="drawn",
         source="law of total probability",
+        build=_joint,
+        draws=True,
         deviate=_pair_marginals,
     ),
     Relation(
@@ -304,6 +575,9 @@ RELATIONS = [
         check="inclusion_exclusion",
         spread="3 templates",
         source="inclusion and exclusion of two events",
+        build=two_nouls,
+        variants=fixed(len(words.CONJUNCTION)),
+        draws=True,
         deviate=_inclusion_exclusion,
         unit="conjunction_disjunction",
     ),
