@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from .errors import SettingError
+from .model.base import Model
 
 FILE = "answers.sqlite"
 BATCH = 64
@@ -181,6 +182,11 @@ class SqliteStore:
             self._db.execute("COMMIT")
             self._pending.clear()
         self._flushed = time.monotonic()
+
+
+def open_store(folder: Path, model: Model) -> SqliteStore:
+    """Open the store of a model's answers in a folder. Raises SettingError when it cannot be used."""
+    return SqliteStore(folder, model.name, model.id, model.revision)
 
 
 def _checksum(body: bytes) -> bytes:

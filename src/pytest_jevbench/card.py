@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from . import __version__
 from .errors import CardError, SettingError, near
 from .judge import Verdict, from_plain, plain, rejudged
 from .lines import decode, read_bytes
-from .plan import test_id
+from .plan import own_name, test_id
 from .relations import CATALOGUE
 from .scores.coherence import Check, Coherence, View, by_domain, score
 from .taxonomy import DIMENSIONS
@@ -55,6 +55,26 @@ class SuiteInfo(_Part):
     def label(self) -> str:
         """The suite's name with its edition."""
         return f"{self.name}@{self.edition}"
+
+
+class CasesInfo(_Part):
+    """Which own cases were run, and what their trials were built from."""
+
+    file: str
+    sha256: str
+    seed: int
+    draws: int
+    repeats: int = 1
+
+    @property
+    def name(self) -> str:
+        """What test ids begin with: the file's name without its endings."""
+        return own_name(self.file)
+
+    @property
+    def label(self) -> str:
+        """The file with the start of its digest."""
+        return f"{self.file}@{self.sha256[:12]}"
 
 
 class ModelInfo(_Part):
@@ -211,7 +231,8 @@ class Card(BaseModel):
     jevbench_card: Literal[1] = 1
     created: str
     tool: Tool
-    suite: SuiteInfo
+    suite: SuiteInfo | None = None
+    cases: CasesInfo | None = None
     model: ModelInfo
     environment: dict[str, str]
     settings: JudgingSettings
@@ -245,7 +266,8 @@ class Card(BaseModel):
     def save(self, path: str | Path) -> None:
         """Write the card whole or not at all, in place of an older one. Raises CardError when that fails."""
         path = Path(path)
-        text = json.dumps(self.model_dump(), ensure_ascii=False, allow_nan=False, indent=1)
+        absent = {name for name in ("suite", "cases") if getattr(self, name) is None}
+        text = json.dumps(self.model_dump(exclude=absent), ensure_ascii=False, allow_nan=False, indent=1)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -255,6 +277,20 @@ class Card(BaseModel):
             Path(name).replace(path)
         except OSError as broken:
             raise CardError(f"the card cannot be written ({broken.strerror})", str(path)) from broken
+
+    @model_validator(mode="after")
+    def _names_what_was_run(self) -> Card:
+        if (self.suite is None) == (self.cases is None):
+            raise ValueError("a card names a suite or cases, one of the two")
+        return self
+
+    @property
+    def ran(self) -> SuiteInfo | CasesInfo:
+        """What was run."""
+        found = self.suite or self.cases
+        if found is None:
+            raise AttributeError("a card names a suite or cases")
+        return found
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -280,7 +316,7 @@ class Card(BaseModel):
             raise SettingError(message, field, found) from None
         verdicts = [rejudged(verdict, CATALOGUE[verdict.relation], settings.tolerance) for verdict in self.verdicts]
         return self.model_copy(
-            update={"settings": settings, **scored_parts(self.suite.name, verdicts, self.planned, settings)}
+            update={"settings": settings, **scored_parts(self.ran.name, verdicts, self.planned, settings)}
         )
 
     def table(self, level: str = "dimension") -> str:
@@ -382,7 +418,7 @@ def _is_figure(cell: str) -> bool:
 
 
 def scored_parts(
-    suite: str, verdicts: Sequence[Verdict], planned: Mapping[str, int], settings: JudgingSettings
+    name: str, verdicts: Sequence[Verdict], planned: Mapping[str, int], settings: JudgingSettings
 ) -> dict[str, Any]:
     """Score verdicts and return the parts of a card that follow from them: scores, checks, domains and tests."""
     result = score(verdicts, planned, CATALOGUE, min_n=settings.min_n, bootstrap=settings.bootstrap)
@@ -390,18 +426,18 @@ def scored_parts(
     judged = {domain: [verdict.case for verdict in verdicts if verdict.domain == domain] for domain in domains}
     return {
         "scores": _scores(result),
-        "checks": {name: _check(name, check) for name, check in result.checks.items()},
+        "checks": {relation: _check(relation, check) for relation, check in result.checks.items()},
         "domains": {
-            name: DomainScores(
-                cases=len(set(judged[name])),
-                tests=len(judged[name]),
+            domain: DomainScores(
+                cases=len(set(judged[domain])),
+                tests=len(judged[domain]),
                 overall=each.strict.overall,
                 dimensions=dict(each.strict.dimensions),
             )
-            for name, each in domains.items()
+            for domain, each in domains.items()
         },
         "tests": [
-            TestEntry(id=test_id(suite, verdict.relation, verdict.case, verdict.target), **plain(verdict))
+            TestEntry(id=test_id(name, verdict.relation, verdict.case, verdict.target), **plain(verdict))
             for verdict in verdicts
         ],
     }

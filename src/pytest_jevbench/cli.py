@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,29 @@ def _parser() -> argparse.ArgumentParser:
     relations.add_argument("-v", "--verbose", action="store_true", help="add form, edits, check, variants and source")
     relations.add_argument("--markdown", action="store_true", help="print docs/relations.md")
     relations.set_defaults(run=_relations)
+
+    check = commands.add_parser("check", help="ask a model one small request and read every answer")
+    named = check.add_mutually_exclusive_group(required=True)
+    named.add_argument("--url", help="endpoint of POST /v1/systemone")
+    named.add_argument("--callable", metavar="MODULE:NAME", help="a function fn(state, questions) -> answers")
+    named.add_argument("--embedded", metavar="NAME", help="uniform, random, luce, luce-biased or sparrow")
+    check.add_argument("--model-id", default="jev-latest", metavar="NAME", help="the request's `model` field")
+    check.add_argument("--api-key-env", default="JEVBENCH_API_KEY", metavar="NAME", help="where the bearer token is")
+    check.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="seconds for the answer (default: 60)"
+    )
+    check.set_defaults(run=_check)
+
+    estimate = commands.add_parser("estimate", help="count the requests a run would send")
+    planned = estimate.add_mutually_exclusive_group(required=True)
+    planned.add_argument("--suite", metavar="NAME", help="a suite, a folder, or upstream:NAME")
+    planned.add_argument("--cases", type=Path, metavar="FILE", help="own cases")
+    for selection in ("domains", "dimensions", "groups", "relations"):
+        estimate.add_argument(f"--{selection}", type=_listed, default=[], metavar="A,B")
+    estimate.add_argument("--seed", type=int, default=0, metavar="N")
+    estimate.add_argument("--draws", type=_positive, default=1, metavar="N")
+    estimate.add_argument("--rewrites", type=Path, metavar="BANK")
+    estimate.set_defaults(run=_estimate)
 
     freeze = commands.add_parser("freeze", help="freeze the plan of a folder with cases.jsonl (and rewrites.jsonl)")
     freeze.add_argument("folder", type=Path, metavar="DIR")
@@ -81,6 +105,58 @@ def _relations(options: argparse.Namespace) -> int:
         sys.stdout.write(catalogue.markdown())
     else:
         print("\n".join(catalogue.tree(verbose=options.verbose)))
+    return 0
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check(options: argparse.Namespace) -> int:
+    from .api import check
+    from .errors import AskError
+    from .model import Model, embedded, find_callable, from_callable
+
+    model: Model
+    if options.url:
+        from .model.systemone import SystemOne
+
+        key = os.environ.get(options.api_key_env, "")
+        model = SystemOne(options.url, options.model_id, api_key=key, timeout=options.timeout)
+    elif options.callable:
+        sys.path.insert(0, "")
+        model = from_callable(find_callable(options.callable))
+    else:
+        model = embedded(options.embedded)
+    try:
+        found = check(model)
+    except AskError as error:
+        print(f"the model cannot be used ({type(error).__name__})\n{error}", file=sys.stderr)
+        return 1
+    named = f", answered as {found.answered_as}" if found.answered_as else ""
+    print(f"{found.model} can be used{named}: {len(found.answers)} answers in {found.seconds:.2f} s")
+    for key, distribution in found.answers.items():
+        print(f"  {key}: {', '.join(f'{outcome} {p:.3f}' for outcome, p in distribution.items())}")
+    for warning in found.warnings:
+        print(f"warning: {warning}")
+    return 0
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    from .api import estimate
+
+    found = estimate(
+        options.suite,
+        cases=options.cases,
+        domains=options.domains,
+        dimensions=options.dimensions,
+        groups=options.groups,
+        relations=options.relations,
+        seed=options.seed,
+        draws=options.draws,
+        rewrites=options.rewrites,
+    )
+    print(f"{found.tests:,} tests on {found.cases:,} cases: {found.requests:,} distinct requests")
     return 0
 
 
@@ -134,7 +210,7 @@ def _show(options: argparse.Namespace) -> int:
     if {options.tolerance, options.min_n, options.bootstrap} != {None}:
         card = card.judged_again(options.tolerance, options.min_n, options.bootstrap)
     table = card.table(options.level)
-    print(f"{card.suite.label}, model {card.model.name}, {card.created}")
+    print(f"{card.ran.label}, model {card.model.name}, {card.created}")
     print("\n".join(terminal.overall(card)))
     print()
     print(table)

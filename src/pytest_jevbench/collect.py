@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .errors import AskError, PlanError
-from .judge import Judged
+from .evidence import gather
+from .judge import Judged, plain
 from .plan import Test, escaped
 from .report.failure import explain, headline
 
 if TYPE_CHECKING:
+    from .card import ErrorEntry
     from .session import JevSession
 
 
@@ -115,7 +117,7 @@ class JevItem(pytest.Item):
         super().__init__(**rest)
         self.jev = jev
         self.jev_test = test
-        self.error: AskError | PlanError | None = None
+        self.error: ErrorEntry | None = None
         self.judged: Judged | None = None
         if test.case.domain:
             self.extra_keyword_matches.add(test.case.domain)
@@ -123,10 +125,23 @@ class JevItem(pytest.Item):
     def setup(self) -> None:
         """Ask for what the test reads; a request without a usable answer is an error, not a violation."""
         try:
-            self.judged = self.jev.run.judge(self.jev.client, self.jev_test)
+            self.judged = self.jev.run.judge(self.jev_test, gather(self.jev.client, self.jev_test))
         except (AskError, PlanError) as error:
-            self.error = error
+            self.error = self.jev.run.error_entry(self.nodeid, self.jev_test, error)
             raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
+
+    def teardown(self) -> None:
+        """Forget the answers: thousands of tests would keep them all."""
+        self.judged = None
+
+    def carried(self, when: str) -> dict[str, Any]:
+        """Return what the report of a phase carries: the error of the setup, or the verdict of the call."""
+        if when == "setup" and self.error is not None:
+            return {"errors": [self.error.model_dump()]}
+        if when == "call" and self.judged is not None:
+            verdict = self.judged.verdict
+            return {"verdicts": {self.nodeid: plain(verdict)}, "violated": verdict.violated}
+        return {}
 
     def runtest(self) -> None:
         """Judge. Raises Violation where violations fail."""

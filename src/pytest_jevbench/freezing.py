@@ -17,6 +17,7 @@ from . import __version__
 from .case import Case, domains, read_cases
 from .errors import SuiteError
 from .lines import decode, read_bytes
+from .plan import Row
 from .planning import (
     STANDARD,
     Planned,
@@ -65,7 +66,12 @@ def freeze_sample(folder: Path, out: Path, per_domain: int) -> Suite:
     """Draw a sample of a frozen suite: every relation on `per_domain` cases of each domain. Raises SuiteError."""
     suite = read_suite(folder)
     cases = list(suite.plan.cases.values())
-    rows = {(test.relation.name, test.case.id, test.key): test.rows[0] for test in suite.plan.tests}
+    texts = {
+        (row.relation, row.case, row.key): row.line.decode()
+        for test in suite.plan.tests
+        for row in test.rows
+        if isinstance(row, Row)
+    }
     standard = [trial for test in suite.plan.tests for trial in test.trials()]
     chosen = sample(standard, cases, per_domain)
     relations = sorted({trial.relation for trial in chosen})
@@ -79,7 +85,7 @@ def freeze_sample(folder: Path, out: Path, per_domain: int) -> Suite:
         "selection": selection,
     }
     lines = [json.dumps(header, ensure_ascii=False)]
-    lines += [rows[trial.relation, trial.case, trial.key].line.decode() for trial in chosen]
+    lines += [texts[trial.relation, trial.case, trial.key] for trial in chosen]
     out.mkdir(parents=True, exist_ok=True)
     manifest = {
         **_kept(out),

@@ -115,11 +115,11 @@ def _severity(deviation: float) -> float:
     return deviation if math.isfinite(deviation) else math.inf
 
 
-def rejudged(verdict: Verdict, relation: Relation, tolerance: float) -> Verdict:
-    """Judge a saved verdict again at another tolerance of the run."""
+def rejudged(verdict: Verdict, relation: Relation, tolerance: float, *, own: bool = True) -> Verdict:
+    """Judge a verdict again at another tolerance; `own` lets a relation's own tolerance go before it."""
     from dataclasses import replace
 
-    tol = tolerance_for(relation, tolerance)
+    tol = tolerance_for(relation, tolerance) if own else tolerance
     return replace(
         verdict, tolerance=tol, violated=is_violation(verdict.deviation, tol), graded=graded(verdict.deviation, tol)
     )

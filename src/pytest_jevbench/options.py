@@ -16,14 +16,13 @@ import pytest
 
 
 class Option(NamedTuple):
-    """One option; `environment` names a variable that may set it, `ini` is False where only the command line may."""
+    """One option; `environment` names a variable that may set it."""
 
     name: str
     metavar: str
     help: str
     default: str | None = None
     environment: str | None = None
-    ini: bool = True
 
     @property
     def flag(self) -> str:
@@ -41,8 +40,19 @@ OPTIONS = (
         "suite",
         "NAME",
         "Run a suite: a folder (with a path separator) or upstream:NAME of the package jevbench, "
-        "such as upstream:jevbench-mini",
-        ini=False,
+        "such as upstream:jevbench-mini; in the ini file it only feeds the fixtures",
+    ),
+    Option(
+        "cases",
+        "FILE",
+        "Run own cases (JSON Lines) instead of a suite: every test that applies, built from the seed",
+    ),
+    Option("seed", "N", "Build the trials of own cases from this seed (default: 0)", "0"),
+    Option("draws", "N", "Draw this many trials of own cases where a relation draws (default: 1)", "1"),
+    Option("rewrites", "BANK", "Take natural rewrites of own cases from this bank (JSON Lines)"),
+    Option("audited-only", "yes|no", "Use only rewrites that an audit confirmed (default: no)", "no"),
+    Option(
+        "items", "yes|no", "Add the plan's tests as items; no keeps it for the fixtures alone (default: yes)", "yes"
     ),
     Option(
         "url",
@@ -101,6 +111,10 @@ OPTIONS = (
     ),
     Option("card", "PATH", "Write the JSON card here as well (always: last-card.json in the cache folder)"),
 )
+PLANS = ("suite", "cases")
+"""The options that name a plan; items exist only for one on the command line."""
+OWN = ("seed", "draws", "rewrites", "audited-only")
+"""The options that build the trials of own cases; a suite is frozen."""
 BY_NAME = {option.name: option for option in OPTIONS}
 
 
@@ -109,8 +123,7 @@ def add(parser: pytest.Parser) -> None:
     group = parser.getgroup("jevbench", "coherence tests of a typed decision model (pytest-jevbench)")
     for option in OPTIONS:
         group.addoption(option.flag, dest=_dest(option), metavar=option.metavar, default=None, help=option.help)
-        if option.ini:
-            parser.addini(option.ini_name, f"the same as {option.flag}", default=None)
+        parser.addini(option.ini_name, f"the same as {option.flag}", default=None)
 
 
 def _dest(option: Option) -> str:
@@ -123,13 +136,26 @@ def given(config: pytest.Config, name: str) -> tuple[str | None, str]:
     value = config.getoption(_dest(option))
     if value is not None:
         return str(value), option.flag
-    if option.ini:
-        value = config.getini(option.ini_name)
-        if value is not None and value != "":
-            return str(value), f"{option.ini_name} in {config.inipath.name if config.inipath else 'the ini file'}"
+    value = config.getini(option.ini_name)
+    if value is not None and value != "":
+        return str(value), f"{option.ini_name} in {config.inipath.name if config.inipath else 'the ini file'}"
     if option.environment and os.environ.get(option.environment):
         return os.environ[option.environment], f"the variable {option.environment}"
     return option.default, ""
+
+
+def typed(config: pytest.Config, name: str) -> str | None:
+    """Return what was given for an option on the command line (`addopts` counts), else None."""
+    value = config.getoption(_dest(BY_NAME[name]))
+    return None if value is None else str(value)
+
+
+def flag(config: pytest.Config, name: str) -> bool:
+    """Return a yes-or-no option. Raises UsageError for anything else."""
+    value, origin = given(config, name)
+    if value not in ("yes", "no"):
+        raise pytest.UsageError(f"{origin}={value!r} cannot be used: expected yes or no")
+    return value == "yes"
 
 
 def text(config: pytest.Config, name: str) -> str | None:

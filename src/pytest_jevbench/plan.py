@@ -61,18 +61,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One relation on one question of one case: all its rows (variants and draws) are judged together."""
+    """One relation on one question of one case: all its trials (variants and draws) are judged together."""
 
     __test__ = False  # a pytest that collects a user's `from pytest_jevbench.plan import *` must not take it
 
     relation: Relation
     case: Case
     key: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row | Trial, ...]
 
     def trials(self) -> list[Trial]:
-        """Decode the test's trials, in plan order."""
-        return [row.trial(self.case) for row in self.rows]
+        """Return the test's trials, in plan order; rows of a frozen plan are decoded now."""
+        return [row if isinstance(row, Trial) else row.trial(self.case) for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,11 @@ def escaped(text: str) -> str:
     """Percent-escape what pytest would take for its own in a node id: `::`, brackets, `%` and control characters."""
     text = re.sub(r"[%\[\]\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: quote(found[0], safe=""), text)
     return text.replace("::", "%3A%3A")
+
+
+def own_name(file: str) -> str:
+    """Return what the test ids of a case file begin with: its name without its endings."""
+    return Path(file).name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def test_id(suite: str, relation: str, case: str, target: str) -> str:

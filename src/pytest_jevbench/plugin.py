@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import hookspecs, options
+from . import fixtures, hookspecs, options, state
 from .relations import CATALOGUE
 from .taxonomy import DIAGNOSTICS, DIMENSIONS
 
@@ -31,13 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{relation.name}: {relation.law}")
     for code in (*DIMENSIONS, DIAGNOSTICS):
         config.addinivalue_line("markers", f"{code}: coherence tests of the dimension {code}")
-    suite = options.text(config, "suite")
-    if suite is not None and not config.option.help:
-        from .xdist import make_session
-
-        session = config.stash[SESSION] = make_session(config, suite)
-        config.pluginmanager.register(session, "jevbench-session")
+    config.addinivalue_line("markers", "jevbench_only(relations, domains, tolerance): narrow the fixtures of a test")
+    config.pluginmanager.register(fixtures.holder(), "jevbench-fixtures")
+    if any(options.typed(config, name) is not None for name in options.PLANS) and not config.option.help:
+        state.start_session(config, items=options.flag(config, "items"))
 
 
-SESSION = pytest.StashKey["object"]()
-"""Where a session with a suite keeps its state."""
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize users' tests over the plan (`fixtures` does it)."""
+    fixtures.generate(metafunc)

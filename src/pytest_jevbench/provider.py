@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from . import options
-from .cache import MemoryStore, SqliteStore, Store
+from .cache import MemoryStore, Store, open_store
 from .client import Client
-from .errors import JevbenchError, SettingError, show
-from .model import Model, embedded, find_callable, from_callable
+from .errors import JevbenchError, SettingError
+from .model import Model, as_replicas, embedded, find_callable, from_callable
 
 SOURCES = ("url", "callable", "embedded")
 
@@ -42,7 +42,7 @@ def find_model(config: pytest.Config) -> Sequence[Model]:
     if len(origins) > 1:
         raise pytest.UsageError(f"more than one model to test: {' and '.join(origins)}; keep one of them")
     if hooked:
-        return _replicas(hooked[0][1], origins[0])
+        return as_replicas(hooked[0][1], origins[0])
     origin, name, value = found[0]
     try:
         return _from_option(config, name, value)
@@ -63,31 +63,6 @@ def _from_hook(config: pytest.Config) -> list[tuple[str, Any]]:
 
 def _place(plugin: Any) -> str:
     return str(getattr(plugin, "__file__", None) or plugin)
-
-
-def _replicas(given: Any, origin: str) -> Sequence[Model]:
-    parts = given if isinstance(given, list | tuple) else [given]
-    if not parts:
-        raise SettingError("the hook gives an empty list", origin, expected="a model, a function, or a list of them")
-    replicas: list[Model] = []
-    for part in parts:
-        if isinstance(part, Model):
-            replicas.append(part)
-        elif callable(part):
-            replicas.append(from_callable(part))
-        else:
-            raise SettingError(
-                "the hook gives no model", origin, show(part), "a model, a function, or a list of them"
-            )
-    identities = {(each.name, each.id, each.revision) for each in replicas}
-    if len(identities) > 1 and any(each.lasting for each in replicas):
-        raise SettingError(
-            "the replicas are different models",
-            origin,
-            show(sorted(identities)),
-            hint="Give them one name and revision.",
-        )
-    return replicas
 
 
 def _from_option(config: pytest.Config, name: str, value: str) -> Sequence[Model]:
@@ -124,4 +99,4 @@ def make_store(config: pytest.Config, model: Model) -> Store:
     """Make the store for a model's answers. Raises SettingError for a cache that cannot be used."""
     if options.settings(config).cache == "memory" or not model.lasting:
         return MemoryStore()
-    return SqliteStore(cache_folder(config), model.name, model.id, model.revision)
+    return open_store(cache_folder(config), model)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from .card import (
     Card,
+    CasesInfo,
     ErrorEntry,
     JudgingSettings,
     Latency,
@@ -24,11 +25,14 @@ from .card import (
 )
 from .client import Client, Statistics
 from .errors import JevbenchError, SettingError, near
-from .evidence import gather
 from .judge import Judged, Verdict, judge
+from .own import OwnCases
 from .plan import Plan, Test, test_id
-from .relations import select
+from .relations import Evidence, select
 from .suite import Suite
+
+Source = Suite | OwnCases
+"""What a run is planned from."""
 
 QUIRKS = {
     "sum": "probabilities that do not sum to 1 (normalised here)",
@@ -43,7 +47,7 @@ QUIRKS = {
 class Run:
     """One run of (part of) a suite. Verdicts and errors are kept by test id, so that a rerun test counts once."""
 
-    suite: Suite
+    source: Source
     plan: Plan
     settings: JudgingSettings
     selection: Selection
@@ -55,20 +59,20 @@ class Run:
 
     def test_id(self, test: Test) -> str:
         """Return a test's id."""
-        return test_id(self.suite.name, test.relation.name, test.case.id, test.key)
+        return test_id(self.source.name, test.relation.name, test.case.id, test.key)
 
-    def judge(self, client: Client, test: Test) -> Judged | None:
-        """Ask for and judge one test. Raises AskError or PlanError."""
-        return judge(test.relation, gather(client, test), test.case.domain, self.settings.tolerance)
+    def judge(self, test: Test, evidence: Sequence[Evidence]) -> Judged | None:
+        """Judge one test on its evidence. Raises PlanError."""
+        return judge(test.relation, evidence, test.case.domain, self.settings.tolerance)
 
     def record(self, identity: str, verdict: Verdict) -> None:
         """Keep a verdict; it replaces an earlier verdict or error of the same test."""
         self.errors.pop(identity, None)
         self.verdicts[identity] = verdict
 
-    def record_error(self, identity: str, test: Test, error: JevbenchError) -> None:
-        """Keep why a test could not be judged."""
-        entry = ErrorEntry(
+    def error_entry(self, identity: str, test: Test, error: JevbenchError) -> ErrorEntry:
+        """Say why a test could not be judged, as it stands in the card."""
+        return ErrorEntry(
             id=identity,
             relation=test.relation.name,
             case=test.case.id,
@@ -76,10 +80,9 @@ class Run:
             kind=type(error).__name__,
             message=str(error),
         )
-        self.keep_error(entry)
 
-    def keep_error(self, entry: ErrorEntry) -> None:
-        """Keep an error that was recorded elsewhere."""
+    def record_error(self, entry: ErrorEntry) -> None:
+        """Keep why a test could not be judged."""
         self.verdicts.pop(entry.id, None)
         self.errors[entry.id] = entry
 
@@ -97,22 +100,17 @@ class Run:
         return Card(
             created=now(),
             tool=tool(),
-            suite=SuiteInfo(
-                name=self.suite.name,
-                edition=self.suite.edition,
-                version=self.suite.version,
-                digests=dict(self.suite.digests),
-                plan_sha256=self.suite.plan_sha256,
-            ),
+            suite=_suite_info(self.source),
+            cases=_cases_info(self.source),
             model=self._model(),
             environment=environment(),
             settings=self.settings,
             selection=self.selection,
             partial=list(partial) or None,
             requests=self._requests(),
-            warnings=[*self.warnings, *self._quirks()],
+            warnings=[*self.warnings, *quirk_notes(self._statistics())],
             errors=[self.errors[key] for key in sorted(self.errors, key=order.__getitem__)],
-            **scored_parts(self.suite.name, verdicts, self.planned(), self.settings),
+            **scored_parts(self.source.name, verdicts, self.planned(), self.settings),
         )
 
     def _statistics(self) -> Statistics:
@@ -144,15 +142,35 @@ class Run:
             seconds=round(time.monotonic() - self.started, 3),
         )
 
-    def _quirks(self) -> list[str]:
-        found = []
-        for kind, text in QUIRKS.items():
-            quirk = self._statistics().quirks.get(kind)
-            if quirk is not None:
-                worst = f", off by up to {quirk.worst:.3g}" if kind in ("sum", "undeclared") else ""
-                place = f"{quirk.where!r}" if kind == "model" else f"question {quirk.where!r}"
-                found.append(f"{quirk.count} {text}{worst} ({place})")
-        return found
+
+def quirk_notes(statistics: Statistics) -> list[str]:
+    """Say what was odd but usable about the answers, how often, and the worst of it."""
+    found = []
+    for kind, text in QUIRKS.items():
+        quirk = statistics.quirks.get(kind)
+        if quirk is not None:
+            worst = f", off by up to {quirk.worst:.3g}" if kind in ("sum", "undeclared") else ""
+            place = f"{quirk.where!r}" if kind == "model" else f"question {quirk.where!r}"
+            found.append(f"{quirk.count} {text}{worst} ({place})")
+    return found
+
+
+def _suite_info(source: Source) -> SuiteInfo | None:
+    if not isinstance(source, Suite):
+        return None
+    return SuiteInfo(
+        name=source.name,
+        edition=source.edition,
+        version=source.version,
+        digests=dict(source.digests),
+        plan_sha256=source.plan_sha256,
+    )
+
+
+def _cases_info(source: Source) -> CasesInfo | None:
+    if not isinstance(source, OwnCases):
+        return None
+    return CasesInfo(file=source.file, sha256=source.sha256, seed=source.seed, draws=source.draws)
 
 
 def _latency(seconds: Sequence[float]) -> Latency | None:
@@ -167,7 +185,7 @@ def _latency(seconds: Sequence[float]) -> Latency | None:
 
 
 def prepare(
-    suite: Suite,
+    source: Source,
     settings: JudgingSettings,
     *,
     domains: Sequence[str] = (),
@@ -176,14 +194,14 @@ def prepare(
     relations: Sequence[str] = (),
 ) -> Run:
     """Select a part of a suite's plan. Raises SettingError for unknown names and for a selection without tests."""
-    known = list(dict.fromkeys(case.domain for case in suite.plan.cases.values()))
+    known = list(dict.fromkeys(case.domain for case in source.plan.cases.values()))
     for domain in domains:
         if domain not in known:
-            raise SettingError(f"the suite {suite.name} has no domain {domain!r}", hint=near(domain, known))
-    plan = suite.plan.select(select(dimensions, groups, relations), domains)
+            raise SettingError(f"{source.name} has no domain {domain!r}", hint=near(domain, known))
+    plan = source.plan.select(select(dimensions, groups, relations), domains)
     if not plan.tests:
         raise SettingError(
-            f"the selection leaves no test of {suite.name}",
+            f"the selection leaves no test of {source.name}",
             hint="The plan holds none of the selected relations on the selected domains.",
         )
     selection = Selection(
@@ -192,7 +210,7 @@ def prepare(
         groups=list(groups) or None,
         relations=list(relations) or None,
     )
-    return Run(suite, plan, settings, selection)
+    return Run(source, plan, settings, selection)
 
 
 def when(seconds: float) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import shlex
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +15,87 @@ import pytest
 
 from . import options
 from .card import Card, ErrorEntry, JudgingSettings
-from .case import Case
 from .client import Client
 from .collect import JevItem, SuiteCollector, make_anchor, point_arguments
-from .errors import AskError, CardError, JevbenchError, near
+from .errors import AskError, CardError, JevbenchError, PlanError, SettingError, near
+from .evidence import gather
 from .judge import Judged, from_plain, plain
-from .plan import escaped
-from .provider import SOURCES, cache_folder, make_client
+from .own import OwnCases, read_own
+from .plan import Test, escaped
+from .provider import SOURCES, cache_folder
+from .relations import Evidence
 from .report import terminal
 from .report.failure import explain
-from .run import Run, cache_note, prepare
+from .run import Run, Source, cache_note, prepare
+from .state import connect
 from .suite import load_suite
 
 EXPLAINED = 5
 """How many violations the summary explains in full, the worst ones."""
 
 
+CARRIED = pytest.StashKey[dict[str, Any]]()
+"""What a user's test carries: the verdicts and errors of the tests it used."""
+
+
+def load_source(config: pytest.Config) -> Source:
+    """Load the suite or the own cases that the options name. Raises UsageError."""
+    named = [(name, *options.given(config, name)) for name in options.PLANS]
+    typed = [each for each in named if options.typed(config, each[0]) is not None] or [
+        each for each in named if each[1]
+    ]
+    if len(typed) > 1:
+        raise pytest.UsageError(f"more than one plan: {' and '.join(origin for _, _, origin in typed)}; keep one")
+    name, value, origin = typed[0]
+    if name == "suite":
+        for option in options.OWN:
+            if options.typed(config, option) is not None:
+                raise pytest.UsageError(
+                    f"--jev-{option} has no use with a suite: it is frozen. It is for --jev-cases"
+                )
+    try:
+        return load_suite(str(value)) if name == "suite" else _own_cases(config, str(value))
+    except JevbenchError as error:
+        raise pytest.UsageError(f"{origin}: {error}") from error
+
+
+def _own_cases(config: pytest.Config, file: str) -> OwnCases:
+    here = config.invocation_params.dir if options.typed(config, "cases") is not None else config.rootpath
+    rewrites = options.text(config, "rewrites")
+    return read_own(
+        here / file,
+        shown=file,
+        seed=options.number(config, "seed", int, lambda n: n >= 0, "an integer from 0"),
+        draws=options.number(config, "draws", int, lambda n: 1 <= n <= 1000, "an integer from 1 to 1000"),
+        rewrites=None if rewrites is None else here / rewrites,
+        audited_only=options.flag(config, "audited-only"),
+    )
+
+
+def _tests_of(items: Iterable[pytest.Item]) -> Iterator[Test]:
+    """Yield the plan's tests that items will ask for, their own or a fixture's."""
+    for item in items:
+        if isinstance(item, JevItem):
+            yield item.jev_test
+        elif (callspec := getattr(item, "callspec", None)) is not None:
+            yield from (value for value in callspec.params.values() if isinstance(value, Test))
+
+
 class JevSession:
     """The state of a session: made in `pytest_configure`, the model found after collection."""
 
-    def __init__(self, config: pytest.Config, suite_name: str) -> None:
+    def __init__(self, config: pytest.Config, *, items: bool) -> None:
         self.config = config
         self.settings = options.settings(config)
+        source = load_source(config)
+        judging = JudgingSettings(
+            tolerance=self.settings.tolerance,
+            min_n=self.settings.min_n or source.min_n,
+            bootstrap=self.settings.bootstrap,
+        )
         try:
-            suite = load_suite(suite_name)
-            judging = JudgingSettings(
-                tolerance=self.settings.tolerance,
-                min_n=self.settings.min_n or suite.min_n,
-                bootstrap=self.settings.bootstrap,
-            )
             self.run: Run = prepare(
-                suite,
+                source,
                 judging,
                 domains=options.names(config, "domains"),
                 dimensions=options.names(config, "dimensions"),
@@ -53,10 +103,12 @@ class JevSession:
                 relations=options.names(config, "relations"),
             )
         except JevbenchError as error:
-            raise pytest.UsageError(f"--jev-suite: {error}") from error
-        self.anchor = make_anchor(config, suite.name)
-        point_arguments(config, suite.name, self.anchor)
-        self._check_arguments()
+            raise pytest.UsageError(str(error)) from error
+        self.anchor: Path | None = None
+        if items:
+            self.anchor = make_anchor(config, source.name)
+            point_arguments(config, source.name, self.anchor)
+            self._check_arguments()
         self.explains_all = config.option.verbose >= 2
         self.card: Card | None = None
         self.card_paths: list[Path] = []
@@ -66,7 +118,7 @@ class JevSession:
 
     def _check_arguments(self) -> None:
         """Raise UsageError for an id on the command line that the selected plan does not have."""
-        name = escaped(self.run.suite.name)
+        name = escaped(self.run.source.name)
         wanted = [
             arg.removeprefix(str(self.anchor)) for arg in self.config.args if arg.startswith(f"{self.anchor}::")
         ]
@@ -82,44 +134,51 @@ class JevSession:
 
     @property
     def client(self) -> Client:
-        """The client; the model has been found before the first item runs."""
+        """The client; the model is found when it is first needed."""
         if self.run.client is None:
-            self.run.client = make_client(self.config)
+            self.run.client = connect(self.config)
         return self.run.client
 
-    def open(self, items: list[JevItem]) -> None:
-        """Send the opening request. Raises UsageError when the model cannot be used."""
-        self.explains_all = self.explains_all or len(items) == 1
-        self.open_case(items[0].jev_test.case)
-
-    def open_case(self, case: Case) -> None:
-        """Send a case's own batch as the opening request. Raises UsageError when the model cannot be used."""
+    def open(self, tests: Sequence[Test]) -> None:
+        """Send the opening request, the first test's own batch. Raises UsageError when the model cannot be used."""
         try:
-            self.client.open(case)
+            self.client.open(tests[0].case)
         except AskError as error:
             kind = type(error).__name__
             raise pytest.UsageError(f"the model cannot be used ({kind})\n{error}") from error
         self.opened = True
 
+    def judge_for(self, node: pytest.Item, test: Test) -> tuple[Judged, list[Evidence]]:
+        """Ask for and judge a test that a user's test wants; the result rides on that test's report."""
+        carried = node.stash.setdefault(CARRIED, {"verdicts": {}, "errors": []})
+        identity = self.run.test_id(test)
+        try:
+            evidence = gather(self.client, test)
+            judged = self.run.judge(test, evidence)
+        except (AskError, PlanError) as error:
+            carried["errors"].append(self.run.error_entry(identity, test, error).model_dump())
+            pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
+        if judged is None:
+            pytest.skip("the answers have nothing to judge: no confidence was given")
+        carried["verdicts"][identity] = plain(judged.verdict)
+        return judged, evidence
+
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Collect the suite at its anchor."""
         if file_path != self.anchor:
             return None
-        name = escaped(self.run.suite.name)
+        name = escaped(self.run.source.name)
         node: pytest.Collector = SuiteCollector.from_parent(parent, name=name, nodeid=name, path=file_path, jev=self)
         return node
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Find the model and send the opening request before the first test."""
-        items = [item for item in session.items if isinstance(item, JevItem)]
-        if items and not self.config.option.collectonly and not session.testsfailed:
-            self.open(items)
-        try:
-            return (yield)
-        finally:
-            if self.run.client is not None:
-                self.run.client.close()
+        tests = list(_tests_of(session.items))
+        self.explains_all = self.explains_all or len(tests) == 1
+        if tests and not self.config.option.collectonly and not session.testsfailed:
+            self.open(tests)
+        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -128,14 +187,13 @@ class JevSession:
         """Let the result ride on the report, as plain data: the same way with and without workers."""
         report = yield
         if isinstance(item, JevItem):
-            if call.when == "setup" and item.error is not None:
-                self.run.record_error(item.nodeid, item.jev_test, item.error)
-                report.__dict__["jevbench"] = {"error": self.run.errors[item.nodeid].model_dump()}
-            elif call.when == "call" and item.judged is not None and not report.skipped:
-                explanation = self._explanation(item, item.judged)
-                report.__dict__["jevbench"] = {"verdict": plain(item.judged.verdict), **explanation}
-            if call.when == "teardown":
-                item.judged = None
+            carried = item.carried(call.when)
+            if "verdicts" in carried and item.judged is not None:
+                carried["explanations"] = self._explanation(item, item.judged)
+        else:
+            carried = item.stash.get(CARRIED, {}) if call.when == "setup" else {}
+        if carried:
+            report.__dict__["jevbench"] = carried
         return report
 
     def _explanation(self, item: JevItem, judged: Judged) -> dict[str, str]:
@@ -148,24 +206,20 @@ class JevSession:
             heapq.heappush(self.worst, place)
         elif heapq.heappushpop(self.worst, place) == place and not self.explains_all:
             return {}
-        return {"explanation": explain(item.jev_test, judged, self.rerun(item.nodeid))}
+        return {item.nodeid: explain(item.jev_test, judged, self.rerun(item.nodeid))}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record what a report carries."""
-        carried: dict[str, Any] | None = getattr(report, "jevbench", None)
-        if carried is None:
-            return
-        if "verdict" in carried:
-            self.run.record(report.nodeid, from_plain(carried["verdict"]))
-            if "explanation" in carried:
-                self.explanations[report.nodeid] = carried["explanation"]
-        else:
-            self.run.keep_error(ErrorEntry.model_validate(carried["error"]))
+        carried: dict[str, Any] = getattr(report, "jevbench", {})
+        for identity, verdict in carried.get("verdicts", {}).items():
+            self.run.record(identity, from_plain(verdict))
+        for error in carried.get("errors", ()):
+            self.run.record_error(ErrorEntry.model_validate(error))
+        self.explanations.update(carried.get("explanations", {}))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Give violations a category of their own: pytest's failure section is quadratic in their number."""
-        carried = getattr(report, "jevbench", None)
-        if report.when == "call" and carried and "verdict" in carried and carried["verdict"]["violated"]:
+        if report.when == "call" and getattr(report, "jevbench", {}).get("violated"):
             return "violated", "v", ("VIOLATED", {"red": True} if report.failed else {"yellow": True})
         return None
 
@@ -174,6 +228,7 @@ class JevSession:
         """Score, let conftests look at the card, and save it."""
         if not (self.opened or self.run.verdicts or self.run.errors):
             return
+        self._close_cache()
         if self.run.client is not None and self.run.client.statistics.set_aside:
             n = self.run.client.statistics.set_aside
             self.run.warnings.append(
@@ -192,6 +247,12 @@ class JevSession:
                 self.card_paths.append(path)
             except CardError as error:
                 self.run.warnings.append(str(error))
+
+    def _close_cache(self) -> None:
+        try:
+            self.client.close()
+        except SettingError as error:
+            self.run.warnings.append(str(error))
 
     def _partial(self, *, stopped: bool) -> list[str]:
         """Say why and by how much the run was less than its selection; empty for a full run."""
@@ -225,7 +286,7 @@ class JevSession:
             )
             for identity in shown:
                 out.write_line(f"{self.explanations[identity]}\n")
-        out.section(f"jevbench: {card.suite.label}, model {card.model.name}", "=")
+        out.section(f"jevbench: {card.ran.label}, model {card.model.name}", "=")
         for line in terminal.scores(card):
             out.write_line(line, bold=line.startswith("coherence"))
         out.write_line("")
@@ -240,7 +301,7 @@ class JevSession:
     def _closing(self, card: Card) -> Iterator[str]:
         if self.run.client is not None:
             yield f"requests: {cache_note(self.run.client.statistics)}"
-        if any(test.violated for test in card.tests) and not self.settings.record:
+        if self.anchor and any(test.violated for test in card.tests) and not self.settings.record:
             yield "violations fail the run; --jev-violations=record lets it pass and only records them"
         for path in self.card_paths:
             yield f"card: {_relative(path, self.config.invocation_params.dir)}"
@@ -263,7 +324,7 @@ def _own_arguments(config: pytest.Config) -> list[str]:
     from .model.systemone import without_secrets
 
     found = []
-    for name in ("suite", *SOURCES, "model-id", "revision", "api-key-env", "tolerance", "cache"):
+    for name in (*options.PLANS, *options.OWN, *SOURCES, "model-id", "revision", "api-key-env", "tolerance", "cache"):
         value = config.getoption(f"jevbench_{name.replace('-', '_')}")
         if value is not None:
             shown = ",".join(map(without_secrets, value.split(","))) if name == "url" else value

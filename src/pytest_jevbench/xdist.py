@@ -6,29 +6,30 @@ opened once, by the controller, before any worker starts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from .collect import JevItem
+from .plan import Test
 from .session import JevSession
 
 
-def make_session(config: pytest.Config, suite: str) -> JevSession:
-    """Make the session of this process's role. Raises UsageError for a suite that cannot be used."""
+def make_session(config: pytest.Config, *, items: bool) -> JevSession:
+    """Make the session of this process's role. Raises UsageError for a plan that cannot be used."""
     if hasattr(config, "workerinput"):
-        return WorkerSession(config, suite)
+        return WorkerSession(config, items=items)
     if getattr(config.option, "tx", None) and config.getoption("dist", "no") != "no":
-        return ControllerSession(config, suite)
-    return JevSession(config, suite)
+        return ControllerSession(config, items=items)
+    return JevSession(config, items=items)
 
 
 class WorkerSession(JevSession):
     """A worker: it asks and judges, and writes nothing but answers to the cache."""
 
-    def open(self, items: list[JevItem]) -> None:
+    def open(self, tests: Sequence[Test]) -> None:
         """Find the model; the controller has sent the opening request."""
-        del items
+        del tests
         self.opened = self.client is not None
 
     @pytest.hookimpl(tryfirst=True)
@@ -49,7 +50,7 @@ class ControllerSession(JevSession):
     def pytest_xdist_setupnodes(self) -> None:
         """Send the opening request. Raises UsageError when the model cannot be used."""
         if not self.config.option.collectonly:
-            self.open_case(self.run.plan.tests[0].case)
+            self.open(self.run.plan.tests)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -19,14 +19,14 @@ MOST_ERRORS = 5
 
 def compared_with(card: Card) -> str:
     """Say in one line what the score can be compared with."""
-    label = card.suite.label
+    label = card.ran.label
     if card.partial:
         return f"A partial run of {label}: compare nothing but the relations it scored."
     if any(value for _, value in card.selection):
         return f"A selection of {label}: comparable with the same selection of it only."
     if card.settings.tolerance != TOLERANCE:
         return f"Comparable with runs of {label} at the tolerance {card.settings.tolerance:g} only."
-    if card.suite.edition.startswith("jevbench-"):
+    if card.suite is not None and card.suite.edition.startswith("jevbench-"):
         return (
             f"Comparable with every run of {label}, the edition of the official leaderboard, at the same tolerance."
         )
@@ -43,7 +43,7 @@ def overall(card: Card) -> Iterator[str]:
     yield f"coherence  {score}{spread}{graded}"
     yield (
         f"           {judged:,} tests judged, {sum(test.violated for test in card.tests):,} violated; "
-        f"suite {card.suite.label}, tolerance {card.settings.tolerance:g}"
+        f"{'suite' if card.suite else 'cases'} {card.ran.label}, tolerance {card.settings.tolerance:g}"
     )
     yield from (f"           {line}" for line in wrap(compared_with(card), 100))
     if card.scores.overall is None:
@@ -102,7 +102,8 @@ def violated_relations(card: Card, explained: int) -> Iterator[str]:
     counts = Counter(test.relation for test in card.tests if test.violated)
     if not counts:
         return
-    yield f"violations by relation ({explained} shown above; -vv shows all in full, -k RELATION those of one):"
+    above = f"{explained} explained above; " if explained else ""
+    yield f"violations by relation ({above}-vv explains all, -k RELATION selects one):"
     width = max(map(len, counts))
     rates = sorted(counts, key=lambda name: (-counts[name] / card.checks[name].n, name))
     for name in rates:
