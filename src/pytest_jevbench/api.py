@@ -61,8 +61,8 @@ def evaluate(
     """Run a suite, or own cases, on a model and return its card; scores lie in [0, 1].
 
     `model` is a model, a function `fn(state, questions) -> answers`, or a list of replicas. `cache=None` keeps
-    answers for this call only. `progress` shows a bar (default: in a terminal or a notebook). Requests that fail are recorded
-    in the card's errors and leave their relations unscored.
+    answers for this call only. `progress` shows a bar (default: in a terminal or a notebook). Requests that fail are
+    recorded in the card's errors and leave their relations unscored.
 
     Raises SettingError for settings and selections that cannot be used, SuiteError and CaseError for files, and
     AskError when the opening request shows that the model cannot be used.
