@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -26,7 +26,8 @@ from .scores.coherence import Check, Coherence, View, by_domain, score
 from .taxonomy import DIMENSIONS
 from .wire import problems
 
-Unit = float | None
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Unit = Share | None
 Interval = tuple[float, float]
 LEVELS = ("dimension", "group", "relation", "domain")
 
@@ -250,7 +251,7 @@ class Card(BaseModel):
     def load(path: str | Path) -> Card:
         """Read a card. Raises CardError that names the file, the field and what was found."""
         path = Path(path)
-        raw = decode(read_bytes(path, CardError), str(path), CardError)
+        raw = decode(read_bytes(path, CardError), str(path), CardError, whole=True)
         if not isinstance(raw, dict) or "jevbench_card" not in raw:
             raise CardError("this is no coherence card", str(path), expected='an object with "jevbench_card": 1')
         try:
@@ -258,6 +259,17 @@ class Card(BaseModel):
         except ValidationError as broken:
             field, message, found = problems(broken)[0]
             raise CardError(message, f"{path}: {field}", found) from None
+        for part, given in (("", card.scores.dimensions), ("graded.", card.scores.graded.dimensions)):
+            missing = [code for code in DIMENSIONS if code not in given]
+            if missing:
+                raise CardError(f"the dimension {missing[0]} is missing", f"{path}: scores.{part}dimensions")
+        for n, test in enumerate(card.tests):
+            if test.relation not in CATALOGUE:
+                raise CardError(
+                    f"there is no relation {test.relation!r}",
+                    f"{path}: tests.{n}.relation",
+                    hint=near(test.relation, list(CATALOGUE)),
+                )
         for name in card.checks:
             if name not in CATALOGUE:
                 raise CardError(f"there is no relation {name!r}", f"{path}: checks", hint=near(name, list(CATALOGUE)))
@@ -273,8 +285,12 @@ class Card(BaseModel):
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text + "\n")
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            try:
+                Path(name).chmod(0o644)
+                Path(name).replace(path)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
         except OSError as broken:
             raise CardError(f"the card cannot be written ({broken.strerror})", str(path)) from broken
 

@@ -53,7 +53,7 @@ def parse_cases(path: Path, data: bytes) -> list[Case]:
             raise CaseError(
                 f"the id {case.id!r} stands twice",
                 where,
-                f"its first use in {lines[case.id]}",
+                f"the first in {lines[case.id]}",
                 hint="Give each case an id of its own.",
             )
         cases[case.id], lines[case.id] = case, where

@@ -120,6 +120,7 @@ class Client:
         self._from_cache: dict[str, bool] = {}
         self._failures: dict[str, AskError] = {}
         self._sources: dict[str, Answers] = {}
+        self._closed = False
 
     def ask(self, state: Any, questions: Batch, repeat: int = 0) -> Answers:
         """Return the answers to a request. Raises AnswerFormatError, ModelError or Refused."""
@@ -159,6 +160,9 @@ class Client:
 
     def close(self) -> None:
         """Write what is pending and give connections back."""
+        if self._closed:
+            return
+        self._closed = True
         self._store.close()
         for replica in self.replicas:
             replica.close()
@@ -262,10 +266,10 @@ def _read(reply: Reply, request: Request, replica: Model) -> Answers:
     if not isinstance(reply.answers, Mapping):
         raise ModelError(
             "the model returned no answers object",
-            f"model {replica.name}",
+            getattr(replica, "shown_url", f"model {replica.name}"),
             show(reply.answers),
             "{question id: answer}",
-            "A function returns the `answers` object itself." if reply.model is None else "",
+            "" if hasattr(replica, "shown_url") else "A function returns the `answers` object itself.",
         )
     return read_answers(reply.answers, request.questions)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .errors import AskError, PlanError
+from .errors import JevbenchError
 from .evidence import gather
 from .judge import Judged, plain
 from .plan import Test, escaped
@@ -56,7 +56,8 @@ def point_arguments(config: pytest.Config, suite: str, anchor: Path) -> None:
 def _pasted(argument: str, name: str, here: Path) -> str | None:
     """Return what follows the suite's name when the argument is an id of it (as printed, from any folder)."""
     path, separator, rest = argument.partition("::")
-    if Path(path).name != name or (here / path).exists():
+    # Nothing in a folder has an id, so `name::...` is the suite's even where a folder has its name.
+    if Path(path).name != name or ((here / path).exists() and not (separator and (here / path).is_dir())):
         return None
     return separator + rest
 
@@ -126,7 +127,7 @@ class JevItem(pytest.Item):
         """Ask for what the test reads; a request without a usable answer is an error, not a violation."""
         try:
             self.judged = self.jev.run.judge(self.jev_test, gather(self.jev.client, self.jev_test))
-        except (AskError, PlanError) as error:
+        except JevbenchError as error:
             self.error = self.jev.run.error_entry(self.nodeid, self.jev_test, error)
             raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
 

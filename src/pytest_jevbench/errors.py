@@ -96,10 +96,11 @@ def show(value: Any, limit: int = 120) -> str:
 
 
 def near(name: str, known: list[str]) -> str:
-    """Return a hint that names the closest of `known`, or lists them all when they are few."""
+    """Return a hint that names the closest of `known`, whatever its case, or lists them all when they are few."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, n=1)
+    folded = {each.casefold(): each for each in reversed(known)}
+    close = get_close_matches(name.casefold(), folded, n=1)
     if close:
-        return f"Did you mean {close[0]!r}?"
-    return f"Known: {', '.join(known)}" if len(known) <= 60 else ""
+        return f"Did you mean {folded[close[0]]!r}?"
+    return f"Known: {', '.join(known)}." if known and len(known) <= 60 else ""

@@ -24,7 +24,7 @@ def read_bytes(path: Path, error: type[JevbenchError]) -> bytes:
         raise error("the file cannot be read", str(path), str(broken)) from None
 
 
-def decode(line: bytes, where: str, error: type[JevbenchError]) -> Any:
+def decode(line: bytes, where: str, error: type[JevbenchError], *, whole: bool = False) -> Any:
     """Parse a line, or a whole file. Raises `error` at `where` when it is no JSON or has a key twice."""
     try:
         return load_json(line.decode())
@@ -33,7 +33,7 @@ def decode(line: bytes, where: str, error: type[JevbenchError]) -> Any:
     except json.JSONDecodeError as broken:
         raise error(
             f"this is no JSON: {broken.msg}",
-            f"{where}:{broken.colno}",
+            f"{where}:{broken.lineno}:{broken.colno}" if whole else f"{where}:{broken.colno}",
             show(broken.doc[max(0, broken.pos - 20) : broken.pos + 20]),
         ) from None
     except RepeatedKeyError as repeated:

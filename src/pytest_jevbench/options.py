@@ -202,11 +202,31 @@ class Settings:
     cache: str
 
 
+def check_card(config: pytest.Config) -> None:
+    """Raise UsageError when the card could not be written where it is asked for."""
+    value, origin = given(config, "card")
+    if value is None:
+        return
+    path = config.invocation_params.dir / value
+    if path.is_dir():
+        raise pytest.UsageError(f"{origin}={value}: this is a folder; give a file, such as {value}/card.json")
+    above = next(each for each in path.parents if each.exists())
+    if not above.is_dir():
+        raise pytest.UsageError(f"{origin}={value}: {above} is a file, so nothing can be written under it")
+
+
 def settings(config: pytest.Config) -> Settings:
     """Read and check the options. Raises UsageError."""
     violations, origin = given(config, "violations")
     if violations not in ("fail", "record"):
         raise pytest.UsageError(f"{origin}={violations!r} cannot be used: expected fail or record")
+    for name in ("card", "cache"):
+        value, origin = given(config, name)
+        if value is not None and not value.strip():
+            raise pytest.UsageError(f"{origin} is empty: give a path, or leave the option out")
+    number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0")
+    number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100")
+    check_card(config)
     return Settings(
         tolerance=number(config, "tolerance", float, lambda x: 0 <= x <= 1, "a number from 0 to 1"),
         min_n=number(config, "min-n", int, lambda n: n >= 1, "an integer from 1"),

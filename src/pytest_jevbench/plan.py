@@ -194,7 +194,8 @@ def _check_requests(requests: Any, where: str, case: Case) -> None:
                 raise PlanError(f"the key {key!r} is asked twice", place)
             seen.add(key)
             if isinstance(question, dict) and "@" in question:
-                if question["@"] not in case.questions or len(question) != 1:
+                named = question["@"]
+                if not isinstance(named, str) or named not in case.questions or len(question) != 1:
                     raise PlanError("the reference names no question of the case", place, show(question))
             else:
                 check_question(question, f"{place}.{key}", PlanError)
@@ -202,8 +203,12 @@ def _check_requests(requests: Any, where: str, case: Case) -> None:
 
 def escaped(text: str) -> str:
     """Percent-escape what pytest would take for its own in a node id: `::`, brackets, `%` and control characters."""
-    text = re.sub(r"[%\[\]\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: quote(found[0], safe=""), text)
+    text = re.sub(r"[%\[\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", _quoted, text)
     return text.replace("::", "%3A%3A")
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return quote(found[0], safe="", errors="surrogatepass")
 
 
 def own_name(file: str) -> str:

@@ -13,14 +13,20 @@ import pytest
 from . import options
 from .cache import MemoryStore, Store, open_store
 from .client import Client
-from .errors import JevbenchError, SettingError
+from .errors import JevbenchError, SettingError, show
 from .model import Model, as_replicas, embedded, find_callable, from_callable
+from .model.function import origin_of
 
 SOURCES = ("url", "callable", "embedded")
 
 
 def make_client(config: pytest.Config) -> Client:
     """Find the model and make the session's client. Raises UsageError when there is none, two, or an unusable one."""
+    folder = cache_folder(config)
+    if folder.exists() and not folder.is_dir():
+        raise pytest.UsageError(
+            f"{folder}: this is a file, no folder for a cache; choose another with --jev-cache=DIR"
+        )
     try:
         replicas = find_model(config)
         return Client(replicas, make_store(config, replicas[0]))
@@ -56,8 +62,18 @@ def _from_hook(config: pytest.Config) -> list[tuple[str, Any]]:
     found = []
     for implementation in hook.get_hookimpls():
         others = [each.plugin for each in hook.get_hookimpls() if each is not implementation]
-        results = config.pluginmanager.subset_hook_caller("pytest_jev_model", others)(config=config)
-        found += [(f"pytest_jev_model of {_place(implementation.plugin)}", result) for result in results]
+        who = f"pytest_jev_model of {_place(implementation.plugin)}"
+        try:
+            results = config.pluginmanager.subset_hook_caller("pytest_jev_model", others)(config=config)
+        except JevbenchError as error:
+            raise error.at(who) from error
+        except Exception as broken:
+            raise SettingError(
+                f"the hook raised {type(broken).__name__}: {show(str(broken), 200)}",
+                who,
+                hint=f"See {origin_of(broken)}.",
+            ) from broken
+        found += [(who, result) for result in results]
     return found
 
 
@@ -83,6 +99,10 @@ def _from_option(config: pytest.Config, name: str, value: str) -> Sequence[Model
     key = os.environ.get(variable, "")
     if not key and options.given(config, "api-key-env")[1]:
         raise SettingError(f"the variable {variable} that --jev-api-key-env names is not set")
+    if not key.isascii() or not key.isprintable():
+        raise SettingError(
+            f"the token in {variable} cannot be sent", expected="printable ASCII", hint="Does it end in a line break?"
+        )
     timeout = options.number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0")
     retries = options.number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100")
     model_id = options.text(config, "model-id") or "jev-latest"

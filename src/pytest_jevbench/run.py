@@ -24,10 +24,10 @@ from .card import (
     tool,
 )
 from .client import Client, Statistics
-from .errors import JevbenchError, SettingError, near
+from .errors import JevbenchError, PlanError, SettingError, near
 from .judge import Judged, Verdict, judge
 from .own import OwnCases
-from .plan import Plan, Test, test_id
+from .plan import Plan, Row, Test, test_id
 from .relations import Evidence, select
 from .suite import Suite
 
@@ -63,7 +63,11 @@ class Run:
 
     def judge(self, test: Test, evidence: Sequence[Evidence]) -> Judged | None:
         """Judge one test on its evidence. Raises PlanError."""
-        return judge(test.relation, evidence, test.case.domain, self.settings.tolerance)
+        try:
+            return judge(test.relation, evidence, test.case.domain, self.settings.tolerance)
+        except PlanError as error:
+            row = test.rows[0]
+            raise (error.at(row.where) if isinstance(row, Row) else error) from error
 
     def record(self, identity: str, verdict: Verdict) -> None:
         """Keep a verdict; it replaces an earlier verdict or error of the same test."""

@@ -17,13 +17,13 @@ from . import options
 from .card import Card, ErrorEntry, JudgingSettings
 from .client import Client
 from .collect import JevItem, SuiteCollector, make_anchor, point_arguments
-from .errors import AskError, CardError, JevbenchError, PlanError, SettingError, near
+from .errors import AskError, CardError, JevbenchError, SettingError, near, show
 from .evidence import gather
 from .judge import Judged, from_plain, plain
 from .own import OwnCases, read_own
 from .plan import Test, escaped
 from .provider import SOURCES, cache_folder
-from .relations import Evidence
+from .relations import Evidence, select
 from .report import terminal
 from .report.failure import explain
 from .run import Run, Source, cache_note, prepare
@@ -47,6 +47,8 @@ def load_source(config: pytest.Config) -> Source:
     if len(typed) > 1:
         raise pytest.UsageError(f"more than one plan: {' and '.join(origin for _, _, origin in typed)}; keep one")
     name, value, origin = typed[0]
+    if not str(value).strip():
+        raise pytest.UsageError(f"{origin} is empty: give {'a suite or a folder' if name == 'suite' else 'a file'}")
     if name == "suite":
         for option in options.OWN:
             if options.typed(config, option) is not None:
@@ -87,6 +89,7 @@ class JevSession:
     def __init__(self, config: pytest.Config, *, items: bool) -> None:
         self.config = config
         self.settings = options.settings(config)
+        check_selection(config)
         source = load_source(config)
         judging = JudgingSettings(
             tolerance=self.settings.tolerance,
@@ -103,7 +106,8 @@ class JevSession:
                 relations=options.names(config, "relations"),
             )
         except JevbenchError as error:
-            raise pytest.UsageError(str(error)) from error
+            origin = options.given(config, "domains")[1]
+            raise pytest.UsageError(f"{origin}: {error}" if origin else str(error)) from error
         self.anchor: Path | None = None
         if items:
             self.anchor = make_anchor(config, source.name)
@@ -146,6 +150,8 @@ class JevSession:
         except AskError as error:
             kind = type(error).__name__
             raise pytest.UsageError(f"the model cannot be used ({kind})\n{error}") from error
+        except SettingError as error:
+            raise pytest.UsageError(str(error)) from error
         self.opened = True
 
     def judge_for(self, node: pytest.Item, test: Test) -> tuple[Judged, list[Evidence]]:
@@ -155,7 +161,7 @@ class JevSession:
         try:
             evidence = gather(self.client, test)
             judged = self.run.judge(test, evidence)
-        except (AskError, PlanError) as error:
+        except JevbenchError as error:
             carried["errors"].append(self.run.error_entry(identity, test, error).model_dump())
             pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
         if judged is None:
@@ -228,7 +234,7 @@ class JevSession:
         """Score, let conftests look at the card, and save it."""
         if not (self.opened or self.run.verdicts or self.run.errors):
             return
-        self._close_cache()
+        self._close_cache(session)
         if self.run.client is not None and self.run.client.statistics.set_aside:
             n = self.run.client.statistics.set_aside
             self.run.warnings.append(
@@ -237,7 +243,11 @@ class JevSession:
             )
         stopped = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
         self.card = self.run.card(self._partial(stopped=stopped))
-        self.config.hook.pytest_jev_card(config=self.config, card=self.card)
+        try:
+            self.config.hook.pytest_jev_card(config=self.config, card=self.card)
+        except Exception as broken:  # noqa: BLE001 - a user's hook must not cost the card
+            self.run.warnings.append(f"pytest_jev_card raised {type(broken).__name__}: {show(str(broken))}")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         last = "last-partial.json" if self.card.partial else "last-card.json"
         asked = self.settings.card
         paths = [self.config.invocation_params.dir / asked] if asked else []
@@ -248,11 +258,12 @@ class JevSession:
             except CardError as error:
                 self.run.warnings.append(str(error))
 
-    def _close_cache(self) -> None:
+    def _close_cache(self, session: pytest.Session) -> None:
         try:
             self.client.close()
         except SettingError as error:
             self.run.warnings.append(str(error))
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _partial(self, *, stopped: bool) -> list[str]:
         """Say why and by how much the run was less than its selection; empty for a full run."""
@@ -317,6 +328,15 @@ class JevSession:
     def rerun(self, identity: str) -> str:
         """Return the command that runs one test again, with the options that this run was given."""
         return shlex.join(["pytest", *_own_arguments(self.config), identity])
+
+
+def check_selection(config: pytest.Config) -> None:
+    """Raise UsageError, at the option, for a dimension, group or relation that is not known."""
+    for name in ("dimensions", "groups", "relations"):
+        try:
+            select(**{name: options.names(config, name)})
+        except SettingError as error:
+            raise pytest.UsageError(str(error.at(options.given(config, name)[1]))) from error
 
 
 def _own_arguments(config: pytest.Config) -> list[str]:

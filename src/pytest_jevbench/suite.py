@@ -105,7 +105,11 @@ def _unknown(name: str) -> str:
     folder = f" A folder needs a path separator: ./{name}" if Path(name).is_dir() else ""
     if not known:
         return f'For the official suites: pip install "pytest-jevbench[upstream]".{folder}'
-    return near(name, known) + folder
+    bare = {each.removeprefix(UPSTREAM): each for each in reversed(known)}
+    hint = near(name, list(bare))
+    for short, full in bare.items():
+        hint = hint.replace(f"'{short}'?", f"'{full}'?")
+    return hint + folder
 
 
 def read_suite(folder: Path, family: str = "") -> Suite:
@@ -144,8 +148,9 @@ def read_suite(folder: Path, family: str = "") -> Suite:
 
 def _manifest(path: Path) -> dict[str, Any]:
     if not path.parent.is_dir():
-        raise SuiteError("there is no such folder", str(path.parent))
-    manifest = decode(read_bytes(path, SuiteError), str(path), SuiteError)
+        what = "this is a file, a suite is a folder" if path.parent.exists() else "there is no such folder"
+        raise SuiteError(what, str(path.parent))
+    manifest = decode(read_bytes(path, SuiteError), str(path), SuiteError, whole=True)
     if not isinstance(manifest, dict):
         raise SuiteError("the manifest is no object", str(path), show(manifest))
     name, files, min_n = manifest.get("name"), manifest.get("files"), manifest.get("min_n", DEFAULT_MIN_N)
@@ -157,7 +162,12 @@ def _manifest(path: Path) -> dict[str, Any]:
             "text without /, \\, :, [, ], % and control characters",
         )
     if not isinstance(files, dict) or not files:
-        raise SuiteError("the manifest lists no files", f"{path}: files", show(files), "{file: SHA-256}")
+        raise SuiteError("`files` lists no files", f"{path}: files", show(files), "{file: SHA-256}")
+    edition, version = manifest.get("edition", "local"), manifest.get("version", "0")
+    if not isinstance(edition, str) or not edition:
+        raise SuiteError("the edition is no text", f"{path}: edition", show(edition))
+    if type(version) not in (str, int):
+        raise SuiteError("the version is neither text nor a number", f"{path}: version", show(version))
     if type(min_n) is not int or min_n < 1:
         raise SuiteError("min_n is no number of tests", f"{path}: min_n", show(min_n), "an integer from 1")
     return manifest

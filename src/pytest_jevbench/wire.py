@@ -150,9 +150,23 @@ def problems(error: Any, start: str = "") -> list[tuple[str, str, str]]:
             if part not in ("noul", "choice", "score", "str", "dict[str,any]")
             and not str(part).startswith(("list[", "function-"))
         ]
-        message = item["msg"].removeprefix("Value error, ")
+        message = _worded(item)
         found.append((".".join([start, *path] if start else path), message, show(item["input"], 80)))
     return found
+
+
+def _worded(item: Mapping[str, Any]) -> str:
+    """Say in our words what pydantic found."""
+    kind, context = item["type"], item.get("ctx", {})
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return "the question type is not known: expected noul, choice or score"
+    if kind in ("too_short", "too_long"):
+        what = "options" if context.get("field_type") == "Dictionary" else "levels"
+        most = MAX_OPTIONS if what == "options" else MAX_LEVELS
+        return f"expected 2 to {most} {what}, there are {context.get('actual_length')}"
+    name = str(item["loc"][-1]) if item["loc"] else ""
+    worded = {"extra_forbidden": f"there is no field {name!r} here", "missing": f"the field {name!r} is missing"}
+    return worded.get(kind, str(item["msg"]).removeprefix("Value error, "))
 
 
 def check_question(question: Any, where: str, error: type[JevbenchError]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -34,21 +35,26 @@ class FunctionModel:
         except JevbenchError:
             raise
         except Exception as broken:
-            frame = broken.__traceback__
-            while frame is not None and frame.tb_next is not None:
-                frame = frame.tb_next
-            place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
+            place = origin_of(broken)
             raise ModelError(
                 f"the function raised {type(broken).__name__}: {show(_message(broken), 200)}",
                 f"model {self.name}",
-                hint=f"See {place}.",
+                hint="It is called as fn(state, questions)." if place.startswith(__file__) else f"See {place}.",
             ) from broken
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
-def _message(error: Exception) -> str:
+def origin_of(error: BaseException) -> str:
+    """Return the file and line where an error was raised."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
+
+
+def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ of a user's error must not hide where it was raised
@@ -59,6 +65,8 @@ def from_callable(function: Function, name: str = "", revision: str = "") -> Fun
     """Make a model of `fn(state, questions) -> answers`. Raises SettingError when it cannot be called."""
     if not callable(function):
         raise SettingError("the model is no function", found=show(function), expected="fn(state, questions)")
+    if inspect.iscoroutinefunction(function):
+        raise SettingError(f"{function.__qualname__} is an async function", expected="one that returns the answers")
     return FunctionModel(function, name, revision)
 
 
@@ -76,8 +84,10 @@ def find_callable(spec: str) -> Function:
             else ""
         )
         raise SettingError(f"the module {missing.name!r} cannot be found", spec, hint=hint) from None
-    except Exception as broken:
-        raise SettingError(f"importing {module_name!r} raised {type(broken).__name__}: {broken}", spec) from broken
+    except (Exception, SystemExit) as broken:
+        what = f"importing {module_name!r} raised {type(broken).__name__}: {' '.join(_message(broken).split())[:200]}"
+        hint = "" if isinstance(broken, SyntaxError) else f"See {origin_of(broken)}."
+        raise SettingError(what, spec, hint=hint) from broken
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):

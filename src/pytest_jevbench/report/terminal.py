@@ -42,7 +42,7 @@ def overall(card: Card) -> Iterator[str]:
     judged = len(card.tests)
     yield f"coherence  {score}{spread}{graded}"
     yield (
-        f"           {judged:,} tests judged, {sum(test.violated for test in card.tests):,} violated; "
+        f"           {plural(judged, 'test')} judged, {sum(test.violated for test in card.tests):,} violated; "
         f"{'suite' if card.suite else 'cases'} {card.ran.label}, tolerance {card.settings.tolerance:g}"
     )
     yield from (f"           {line}" for line in wrap(compared_with(card), 100))
@@ -112,6 +112,11 @@ def violated_relations(card: Card, explained: int) -> Iterator[str]:
         yield shorten(f"  {name:<{width}}  {figures}  {CATALOGUE[name].law}")
 
 
+def plural(n: int, what: str) -> str:
+    """Count things."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def shorten(line: str) -> str:
     """Cut a line to the width of the summary."""
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
@@ -122,7 +127,7 @@ def errors(card: Card) -> Iterator[str]:
     messages = Counter(entry.message for entry in card.errors)
     if not messages:
         return
-    yield f"{len(card.errors):,} tests could not be judged:"
+    yield f"{plural(len(card.errors), 'test')} could not be judged:"
     for message, count in messages.most_common(MOST_ERRORS):
         yield f"  {count:,} x {message}"
     if len(messages) > MOST_ERRORS:
