@@ -280,7 +280,7 @@ CASE_LINES: dict[str, tuple[Damage, Sequence[str]]] = {
     "no state": (second_case({"id": "a", "questions": QUESTIONS}), [f"{CASES}:2: ", "'state' is missing"]),
     "an unknown type": (
         asking({"urgent": URGENT | {"type": "bool"}}),
-        [f"{CASES}:2: questions.urgent", "'bool'", "'noul', 'choice', 'score'"],
+        [f"{CASES}:2: questions.urgent", "'bool'", "noul, choice or score"],
     ),
     "a choice of one": (
         asking({"desk": DESK | {"criteria": {"billing": None}}}),

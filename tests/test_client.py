@@ -657,7 +657,7 @@ UNUSUAL: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("answer", UNUSUAL, ids=str)
+@pytest.mark.parametrize("answer", UNUSUAL, ids=range(len(UNUSUAL)))
 def test_answers_of_other_libraries_can_be_kept(again: Callable[[Model], Client], answer: Any) -> None:
     def decide(_state: Any, _questions: Any) -> Any:
         return answer

@@ -255,12 +255,15 @@ def _prepared(
 
     from .wire import problems
 
+    wanted: dict[str, Any] = {
+        "tolerance": tolerance,
+        "min_n": source.min_n if min_n is None else min_n,
+        "bootstrap": bootstrap,
+    }
     try:
-        settings = JudgingSettings(
-            tolerance=tolerance, min_n=source.min_n if min_n is None else min_n, bootstrap=bootstrap
-        )
+        settings = JudgingSettings(**wanted)
     except ValidationError as broken:
-        field, message, found = problems(broken)[0]
+        field, message, found = problems(broken, wanted)[0]
         raise SettingError(message, field, found) from None
     return prepare(
         source,

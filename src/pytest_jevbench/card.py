@@ -257,7 +257,7 @@ class Card(BaseModel):
         try:
             card = Card.model_validate(raw)
         except ValidationError as broken:
-            field, message, found = problems(broken)[0]
+            field, message, found = problems(broken, raw)[0]
             raise CardError(message, f"{path}: {field}", found) from None
         for part, given in (("", card.scores.dimensions), ("graded.", card.scores.graded.dimensions)):
             missing = [code for code in DIMENSIONS if code not in given]
@@ -323,12 +323,11 @@ class Card(BaseModel):
     ) -> Card:
         """Judge and score the same answers with other settings; no request is sent. Raises SettingError."""
         given = {"tolerance": tolerance, "min_n": min_n, "bootstrap": bootstrap}
+        wanted = self.settings.model_dump() | {name: value for name, value in given.items() if value is not None}
         try:
-            settings = JudgingSettings(
-                **self.settings.model_dump() | {k: v for k, v in given.items() if v is not None}
-            )
+            settings = JudgingSettings(**wanted)
         except ValidationError as broken:
-            field, message, found = problems(broken)[0]
+            field, message, found = problems(broken, wanted)[0]
             raise SettingError(message, field, found) from None
         verdicts = [rejudged(verdict, CATALOGUE[verdict.relation], settings.tolerance) for verdict in self.verdicts]
         return self.model_copy(

@@ -125,7 +125,7 @@ def _facts(raw: Mapping[str, Any], where: str) -> tuple[str, tuple[tuple[str, in
     try:
         facts = _facts_adapter().validate_python(given)
     except ValidationError as broken:
-        path, message, found = problems(broken)[0]
+        path, message, found = problems(broken, given)[0]
         raise CaseError(message, f"{where}: {path}", found) from None
     thresholds = tuple((threshold.subject, threshold.value) for threshold in facts.thresholds or ())
     return facts.domain or "", thresholds, facts.hierarchies or {}
@@ -141,7 +141,7 @@ def _check_hierarchies(
         options = sorted(questions[key]["criteria"])
         for hierarchy in declared:
             members = sorted(option for block in hierarchy.values() for option in block)
-            if len(hierarchy) < 2 or members != options or not all(hierarchy.values()):
+            if len(hierarchy) < 2 or members != options or not all(hierarchy) or not all(hierarchy.values()):
                 raise CaseError(
                     "the hierarchy is no partition of the options into two or more blocks",
                     place,

@@ -13,11 +13,11 @@ from .errors import JevbenchError, show
 from .wire import RepeatedKeyError, load_json
 
 
-def read_bytes(path: Path, error: type[JevbenchError]) -> bytes:
+def read_bytes(path: Path, error: type[JevbenchError], *, unzipped: bool = True) -> bytes:
     """Return a file's bytes, unzipped when it ends in `.gz`. Raises `error` for a missing or broken file."""
     try:
         data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        return gzip.decompress(data) if unzipped and path.suffix == ".gz" else data
     except FileNotFoundError:
         raise error("there is no such file", str(path)) from None
     except (OSError, EOFError, zlib.error) as broken:

@@ -120,6 +120,6 @@ def _parse(path: Path, data: bytes) -> Iterator[Rewrite]:
         try:
             line = _adapter().validate_python(raw)
         except ValidationError as broken:
-            field, message, found = problems(broken)[0]
+            field, message, found = problems(broken, raw)[0]
             raise SuiteError(message, f"{where}: {field}", found) from None
         yield Rewrite(line.kind, line.source, line.rewrite, line.accepted, line.audited)

@@ -106,10 +106,10 @@ def _unknown(name: str) -> str:
     if not known:
         return f'For the official suites: pip install "pytest-jevbench[upstream]".{folder}'
     bare = {each.removeprefix(UPSTREAM): each for each in reversed(known)}
-    hint = near(name, list(bare))
-    for short, full in bare.items():
-        hint = hint.replace(f"'{short}'?", f"'{full}'?")
-    return hint + folder
+    close = near(name, list(bare))
+    if not close.startswith("Did you mean"):
+        return near(name, known) + folder
+    return f"Did you mean {bare[close.split(chr(39))[1]]!r}?{folder}"
 
 
 def read_suite(folder: Path, family: str = "") -> Suite:
@@ -154,7 +154,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise SuiteError("the manifest is no object", str(path), show(manifest))
     name, files, min_n = manifest.get("name"), manifest.get("files"), manifest.get("min_n", DEFAULT_MIN_N)
-    if not isinstance(name, str) or not name or name != name.strip() or set(name) & set("/\\:[]%\n\r\t"):
+    if not isinstance(name, str) or not _is_name(name):
         raise SuiteError(
             "the manifest's name cannot be used",
             f"{path}: name",
@@ -173,6 +173,10 @@ def _manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+def _is_name(name: str) -> bool:
+    return bool(name) and name == name.strip() and name.isprintable() and not set(name) & set("/\\:[]%")
+
+
 def _verified(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[set[str], dict[str, str]]:
     """Compare the folder's data files with the manifest: a missing, extra or changed one is an error."""
     listed: dict[str, Any] = manifest["files"]
@@ -185,7 +189,7 @@ def _verified(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[se
             raise SuiteError(
                 f"the file {file} is not in the manifest", where, hint="Remove it, or freeze the suite again."
             )
-        digests[file] = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        digests[file] = hashlib.sha256(read_bytes(folder / file, SuiteError, unzipped=False)).hexdigest()
         if digests[file] != listed[file]:
             raise SuiteError(
                 f"the file {file} was changed after freezing",
@@ -200,8 +204,13 @@ def _verified(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[se
 def _base(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[Path, dict[str, str]]:
     """Find and verify the suite a sample was drawn from: beside it, else bundled."""
     name, expected = manifest["base"], manifest.get("base_files")
-    if not isinstance(name, str) or not isinstance(expected, dict):
-        raise SuiteError("the sample does not say what it was drawn from", where, expected="`base` and `base_files`")
+    if not isinstance(name, str) or not isinstance(expected, dict) or "cases.jsonl" not in expected:
+        raise SuiteError(
+            "the sample does not say what it was drawn from",
+            where,
+            f"base {show(name)}, base_files {show(expected)}",
+            "`base` and, in `base_files`, at least the digest of cases.jsonl",
+        )
     places = [folder.parent / name, bundled_folder() / name]
     base = next((place for place in places if (place / "manifest.json").is_file()), None)
     if base is None:

@@ -70,7 +70,11 @@ def _refusing(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_strict = json.JSONDecoder(object_pairs_hook=_refusing)
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_strict = json.JSONDecoder(object_pairs_hook=_refusing, parse_constant=_no_constant)
 _lenient = json.JSONDecoder(object_pairs_hook=_marking)
 
 
@@ -140,19 +144,26 @@ def question_adapter() -> TypeAdapter[Any]:
     return TypeAdapter(Annotated[Noul | Choice | Score, Field(discriminator="type")])
 
 
-def problems(error: Any, start: str = "") -> list[tuple[str, str, str]]:
-    """Turn a pydantic error into (path, message, found) triples, without the union tags in the paths."""
+def problems(error: Any, value: Any) -> list[tuple[str, str, str]]:
+    """Turn a pydantic error about `value` into (path, message, found) triples."""
     found = []
     for item in error.errors(include_url=False):
-        path = [
-            str(part)
-            for part in item["loc"]
-            if part not in ("noul", "choice", "score", "str", "dict[str,any]")
-            and not str(part).startswith(("list[", "function-"))
-        ]
-        message = _worded(item)
-        found.append((".".join([start, *path] if start else path), message, show(item["input"], 80)))
+        # Tags of unions stand between the keys, and a key may be called like a tag: keep what leads somewhere.
+        path, here = [], value
+        for part in item["loc"]:
+            if _leads(here, part):
+                path.append(str(part))
+                here = here[part]
+        if item["type"] == "missing":
+            path.append(str(item["loc"][-1]))
+        found.append((".".join(path), _worded(item), show(item["input"], 80)))
     return found
+
+
+def _leads(here: Any, part: Any) -> bool:
+    if isinstance(here, Mapping):
+        return part in here
+    return isinstance(here, list) and isinstance(part, int) and part < len(here)
 
 
 def _worded(item: Mapping[str, Any]) -> str:
@@ -176,7 +187,7 @@ def check_question(question: Any, where: str, error: type[JevbenchError]) -> Non
     try:
         question_adapter().validate_python(question)
     except ValidationError as broken:
-        path, message, found = problems(broken)[0]
+        path, message, found = problems(broken, question)[0]
         raise error(message, f"{where}.{path}" if path else where, found) from None
 
 
@@ -343,7 +354,8 @@ def _read_probabilities(
         known = set(names)
         strays = {name: value for name, value in given.items() if name not in known}
         mass = math.fsum(_probability(value, fail, {name: value}) for name, value in strays.items())
-        quirks.append(Quirk("undeclared", mass, key))
+        if mass > 0:
+            quirks.append(Quirk("undeclared", mass, key))
         off = abs(total + mass - 1)
     else:
         off = abs(total - 1)
@@ -358,7 +370,9 @@ def _level_names(
     given: Mapping[str, Any], question: Question, declared: tuple[str, ...], fail: Fail
 ) -> tuple[str, ...]:
     """Say whether a Score was answered by level index or by level text; never by both."""
-    texts = tuple(level if isinstance(level, str) else "" for level in question["criteria"])
+    texts = tuple(question["criteria"])
+    if not all(isinstance(text, str) for text in texts):
+        return declared
     keys = set(given)
     by_index = keys.issuperset(declared)
     by_text = keys.issuperset(texts) and len(set(texts)) == len(texts)

@@ -50,15 +50,15 @@ class Evidence:
         """Return one of the trial's params."""
         return self.trial.params[name]
 
-    def p(self, key: str | None = None) -> Distribution:
+    def p(self, key: str = "") -> Distribution:
         """Return the source output of a question (default: the target)."""
-        return self.source.distributions[self.trial.key if key is None else key]
+        return self.source.distributions[self.trial.key if key == "" else key]
 
-    def q(self, key: str | None = None) -> Distribution:
+    def q(self, key: str = "") -> Distribution:
         """Return the answer to a question of the trial's request (default: the target)."""
-        return self.replies[VARIANT].distributions[self.trial.key if key is None else key]
+        return self.replies[VARIANT].distributions[self.trial.key if key == "" else key]
 
-    def p_yes(self, key: str | None = None) -> float:
+    def p_yes(self, key: str = "") -> float:
         """Return the source output's probability of yes for a Noul."""
         return self.p(key)["true"]
 
@@ -135,6 +135,8 @@ class Relation:
 
 def compared(target: str, expected: Mapping[str, float], got: Mapping[str, float], *, flips: bool = True) -> Outcome:
     """Compare two distributions over the same outcomes by total variation; the decision is the argmax."""
+    if expected.keys() != got.keys():
+        raise ValueError(f"outcomes {sorted(expected)} against {sorted(got)}")
     flip = argmax(expected) != argmax(got) if flips else None
     return Outcome(target, tv(got, expected), flip, expected, got)
 
@@ -151,6 +153,8 @@ def invariant(evidence: Evidence) -> list[Outcome]:
 
 def invariant_under_keys(evidence: Evidence, keys: Mapping[str, str]) -> list[Outcome]:
     """The same for every question of `keys`, each read under the key it was sent as."""
+    if evidence.trial.key not in keys:
+        raise ValueError("the target is not among the keys")
     return [compared(question, evidence.p(question), evidence.q(sent)) for question, sent in keys.items()]
 
 
@@ -176,6 +180,8 @@ def merged_into(distribution: Mapping[str, float], parts: Sequence[str], whole: 
 
 def added_to(distribution: Mapping[str, float], extra: str, original: str) -> Distribution:
     """Add `extra` to `original`, which keeps its place."""
+    if original not in distribution or extra == original:
+        raise KeyError(original)
     return {
         key: value + distribution[extra] if key == original else value
         for key, value in distribution.items()
@@ -192,4 +198,6 @@ def exchanged(distribution: Mapping[str, float], pair: Sequence[str]) -> Distrib
     """Exchange two values and leave the keys where they are."""
     first, second = pair
     swap = {first: second, second: first}
+    if not distribution.keys() >= swap.keys():
+        raise KeyError(pair)
     return {key: distribution[swap.get(key, key)] for key in distribution}

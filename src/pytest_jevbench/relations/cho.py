@@ -23,8 +23,9 @@ def _restricted(evidence: Evidence, keep: Sequence[str]) -> list[Outcome]:
 
 
 def _without(evidence: Evidence) -> list[Outcome]:
-    removed = evidence.param("removed")
-    return _restricted(evidence, [option for option in evidence.p() if option != removed])
+    keep = list(evidence.p())
+    keep.remove(evidence.param("removed"))
+    return _restricted(evidence, keep)
 
 
 def _content_words(text: str) -> set[str]:

@@ -66,6 +66,8 @@ def _count_lower(evidence: Evidence) -> list[Outcome]:
 def _sweep(evidence: Evidence) -> list[Outcome]:
     probes: Mapping[str, str] = evidence.param("probes")
     by_threshold = {k: evidence.q_yes(probes[k]) for k in sorted(probes, key=int)}
+    if not by_threshold:
+        raise ValueError("there are no probes")
     rise, lowest = 0.0, 1.0
     for p in by_threshold.values():
         rise = max(rise, p - lowest)

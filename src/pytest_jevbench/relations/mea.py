@@ -72,7 +72,7 @@ def _closure(evidence: Evidence) -> list[Outcome]:
 
 def _widest(evidence: Evidence, gaps: Mapping[str, tuple[float, float]]) -> list[Outcome]:
     """Keep the widest gap between an event's probability (first) and what its probe says (second)."""
-    deviation = max((abs(probe - event) for event, probe in gaps.values()), default=0.0)
+    deviation = max(abs(probe - event) for event, probe in gaps.values())
     terms = {}
     for name, (event, probe) in gaps.items():
         terms[f"P({name}), from the source output"] = event
@@ -269,7 +269,7 @@ def _coarser(site: Site) -> Built | None:
     blocks = [[i, i + 1] for i in range(0, len(levels) - 1, 2)]
     if len(levels) % 2:
         blocks[-1].append(len(levels) - 1)
-    criteria = [" or ".join(levels[i] for i in block) for block in blocks]
+    criteria = [words.COARSER.format(levels=" or ".join(f'"{levels[i]}"' for i in block)) for block in blocks]
     return Built(site.replacing(edited(site.question, criteria=criteria)), {"blocks": blocks})
 
 

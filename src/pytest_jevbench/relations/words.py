@@ -9,13 +9,13 @@ from __future__ import annotations
 
 VERBOSITY = (
     "{q} Consider all of the text before you settle on an answer.",
-    "The next line is a question about the text, and the text is all you need for it. {q}",
+    "What follows is a question about the text, and the text is all you need for it. {q}",
     "Please answer with care; there is no hurry. {q} That is the whole question.",
 )
 
 NEGATION = (
     'The right answer to the question "{q}" is "no". Is this statement true?',
-    'Would someone who has read the text with care answer "no" to this question? {q}',
+    'Suppose somebody answers "no" to the question that follows. Would that be right? {q}',
     'Is "no" the correct reply here? {q}',
 )
 
@@ -31,7 +31,7 @@ CHOICE_INDICATOR = (
 )
 
 SCORE_COMPLEMENT = (
-    'Question: {q} The scale, lowest level first: {menu}. Is the right level any other than "{o}"?',
+    'Question: {q} The scale, lowest level first: {menu}. Is the right level some other one than "{o}"?',
     'On a scale that rises through {menu}, the question is: {q} Would it be a mistake to answer "{o}"?',
 )
 
@@ -57,19 +57,19 @@ CONJUNCTION = (
     ),
     (
         'Take the questions (A) {a} and (B) {b} Are A and B both to be answered "yes"?',
-        'Take the questions (A) {a} and (B) {b} Is A to be answered "yes", or B, or each of them?',
+        'Take the questions (A) {a} and (B) {b} Is A to be answered "yes", or B, or both of them?',
     ),
 )
 
 NARY = {
     "all": 'Does every one of these three questions have the answer "yes"? 1. {a} 2. {b} 3. {c}',
-    "any": 'Does one or more of these three questions have the answer "yes"? 1. {a} 2. {b} 3. {c}',
+    "any": 'Do one or more of these three questions have the answer "yes"? 1. {a} 2. {b} 3. {c}',
 }
 
 QUANTIFIERS = {
     "all": 'Three questions about the text: (i) {a} (ii) {b} (iii) {c} Is "yes" the answer to all three?',
     "two": 'Three questions about the text: (i) {a} (ii) {b} (iii) {c} Is "yes" the answer to two or three of them?',
-    "any": 'Three questions about the text: (i) {a} (ii) {b} (iii) {c} Is "yes" the answer to at least one of them?',
+    "any": 'Three questions about the text: (i) {a} (ii) {b} (iii) {c} Is "yes" the answer to one or more of them?',
 }
 
 STRONG = 'Does the text prove, beyond any doubt, that "yes" is the answer to this question? {q}'
@@ -98,7 +98,8 @@ YES_NO_LEVELS = (
 MERGED = 'Either "{a}" or "{b}"'
 BLOCK = "Any of these: {menu}"
 TWIN = "Essentially the same as this: {o}"
-BEYOND = 'Even more than "{o}"'
+BEYOND = 'Even further up this scale than "{o}"'
+COARSER = "Either {levels}"
 CATCH_ALL = "None of the other answers listed here"
 
 PREDICATES = (
@@ -109,7 +110,7 @@ PREDICATES = (
     ("the text mentions a day of the week", "the text mentions no day of the week"),
     ("the text contains a pair of brackets", "the text contains no pair of brackets"),
 )
-SPLIT = "{o}, where {x}"
+SPLIT = "{o}, and {x}"
 
 OFF_TOPIC = {
     "tide_table": "Looks up when high water reaches the pier",

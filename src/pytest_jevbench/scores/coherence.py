@@ -244,15 +244,8 @@ def by_domain(
     verdicts: Sequence[Verdict], planned: Mapping[str, int], relations: Mapping[str, Relation], *, min_n: int
 ) -> dict[str, Coherence]:
     """Score each domain's cases on their own: no interval, no coverage rule, but min_n holds."""
-    domains = dict.fromkeys(verdict.domain for verdict in verdicts)
-    return {
-        domain: score(
-            [v for v in verdicts if v.domain == domain],
-            planned,
-            relations,
-            min_n=min_n,
-            bootstrap=0,
-            coverage_rule=False,
-        )
-        for domain in domains
-    }
+    result = {}
+    for domain in dict.fromkeys(verdict.domain for verdict in verdicts):
+        own = [verdict for verdict in verdicts if verdict.domain == domain]
+        result[domain] = score(own, planned, relations, min_n=min_n, bootstrap=0, coverage_rule=False)
+    return result
