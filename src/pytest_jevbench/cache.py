@@ -20,8 +20,9 @@ from .model.base import Model
 
 FILE = "answers.sqlite"
 BATCH = 64
-"""Rows written in one transaction; at most this many are lost with a killed process."""
-LONGEST_WAIT = 1.0
+"""Rows written in one transaction."""
+LONGEST_WAIT = 0.02
+"""Seconds an answer may wait to be written with others: a killed process loses hardly more than was in flight."""
 
 
 class Entry(NamedTuple):
@@ -40,6 +41,10 @@ class Store(Protocol):
 
     def put(self, key: str, body: str) -> None:
         """Keep an answer."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Do not see one answer any more."""
         ...
 
     def set_aside(self) -> int:
@@ -64,6 +69,10 @@ class MemoryStore:
     def put(self, key: str, body: str) -> None:
         """Keep an answer."""
         self._kept[key] = Entry(body, time.time())
+
+    def forget(self, key: str) -> None:
+        """Do not see one answer any more."""
+        self._kept.pop(key, None)
 
     def set_aside(self) -> int:
         """Forget everything."""
@@ -150,6 +159,12 @@ class SqliteStore:
             )
             if len(self._pending) >= BATCH or time.monotonic() - self._flushed > LONGEST_WAIT:
                 self._flush()
+
+    def forget(self, key: str) -> None:
+        """Do not see one answer any more."""
+        with self._lock, self._explained():
+            self._flush()
+            self._db.execute("UPDATE answers SET epoch = -1 WHERE key = ?", (self._scoped(key),))
 
     def set_aside(self) -> int:
         """Begin a new epoch of this model; return how many answers are no longer seen."""

@@ -9,7 +9,8 @@
     └── AskError            a request that gave no usable answer
         ├── AnswerFormatError   an answer that is not in the format
         ├── ModelError          no answer at all: unreachable, raising, no `answers` object
-        └── Refused             the server is up and said no (4xx)
+        ├── Refused             the server is up and said no (4xx)
+        └── BudgetSpent         no more requests may be sent
 
 Each says what is wrong, where, what was found, what was expected and what to do next. Errors travel between
 processes (xdist), so their arguments are plain strings.
@@ -71,7 +72,15 @@ class CardError(JevbenchError):
 class AskError(JevbenchError):
     """A request that gave no usable answer. `retries` counts, by cause, the tries that went before it."""
 
+    args: tuple[str, ...]
+
     retries: Mapping[str, int] = MappingProxyType({})
+    unreachable = False
+    """Whether the connection failed: another replica may answer."""
+
+    def again(self) -> AskError:
+        """Return the same error to be raised once more, without the traceback of its first time."""
+        return type(self)(*self.args)
 
 
 class AnswerFormatError(AskError):
@@ -84,6 +93,10 @@ class ModelError(AskError):
 
 class Refused(AskError):  # noqa: N818 - the field's word for it, fixed in the interface
     """A server that is up and refused the request (HTTP 4xx)."""
+
+
+class BudgetSpent(AskError):  # noqa: N818 - the field's word for it, fixed in the interface
+    """The budget of requests (`--jev-max-requests`) is used up."""
 
 
 def show(value: Any, limit: int = 120) -> str:

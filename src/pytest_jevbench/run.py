@@ -23,12 +23,13 @@ from .card import (
     scored_parts,
     tool,
 )
-from .client import Client, Statistics
+from .client import Client
 from .errors import JevbenchError, PlanError, SettingError, near
 from .judge import Judged, Verdict, judge
 from .own import OwnCases
 from .plan import Plan, Row, Test, test_id
 from .relations import Evidence, select
+from .statistics import Statistics
 from .suite import Suite
 
 Source = Suite | OwnCases

@@ -29,6 +29,8 @@ LARGEST_BODY = 64 * 1024 * 1024
 class SystemOne:
     """One endpoint. `timeout` bounds one try in seconds, body included; `retries` further tries follow a failure.
 
+    With `replicated` set, a refused connection is not tried again here: another replica takes the request.
+
     The bearer token goes to this host only: redirects are not followed.
     """
 
@@ -50,6 +52,7 @@ class SystemOne:
         self.timeout, self.retries = timeout, retries
         self._secrets = _secrets(api_key, self.url)
         self._answered = False
+        self.replicated = False
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -81,9 +84,14 @@ class SystemOne:
             outcome = self._try(body)
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=dict(causes))
-            if attempt == self.retries or not outcome.passing:
+            hopeless = outcome.cause == "connection" and self.replicated
+            if attempt == self.retries or not outcome.passing or hopeless:
                 error = self._error(outcome, tries=attempt + 1)
                 error.retries = dict(causes)
+                error.unreachable = outcome.cause in ("connection", "reset", "timeout")
+                if error.unreachable:
+                    # The next request must not wait through the same tries again.
+                    self._answered = False
                 raise error
             causes[outcome.cause] += 1
             time.sleep(_pause(attempt, outcome.retry_after))

@@ -1,0 +1,196 @@
+"""The replicas of one model at work: a daemon thread for each slot, so that a stuck request never delays the exit.
+
+A job takes a free slot and holds it until its answer is there; a replica never has more than `per_replica` jobs. A
+replica that cannot be reached is left aside while others live: its job goes to them, and it is tried again after a
+pause. A single model in this process needs no thread: it is called where it is asked.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from .errors import AskError
+from .model.base import Model
+
+Work = Callable[[Model], Any]
+NOW, LATER = 0, 1
+"""A job that a test waits for goes before one that is fetched ahead."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+
+
+@dataclass(order=True, slots=True)
+class _Job:
+    urgency: int
+    number: int
+    work: Work = field(compare=False)
+    future: Future[Any] = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Replica:
+    model: Model
+    aside_since: float | None = None
+    pause: float = FIRST_PAUSE
+    times_aside: int = 0
+
+
+class Pool:
+    """Runs jobs on replicas. Without threads (one slot, a model of this process) a job runs in the caller."""
+
+    def __init__(
+        self,
+        replicas: Sequence[Model],
+        *,
+        per_replica: int = 1,
+        min_interval: float = 0.0,
+        threads: bool | None = None,
+    ) -> None:
+        self._replicas = [_Replica(model) for model in replicas]
+        self._min_interval = min_interval
+        self._next_start = 0.0
+        self._jobs: list[_Job] = []
+        self._numbers = count()
+        self._changed = threading.Condition()
+        self._closed = False
+        self.slots = len(replicas) * per_replica
+        local = not hasattr(replicas[0], "url")
+        self.threaded = threads if threads is not None else (self.slots > 1 or not local)
+        if self.threaded:
+            for replica in self._replicas:
+                for _ in range(per_replica):
+                    threading.Thread(target=self._serve, args=(replica,), daemon=True, name="jevbench-slot").start()
+
+    def submit(self, work: Work, urgency: int = NOW) -> Future[Any]:
+        """Queue a job; jobs of one urgency start in the order in which they came."""
+        future: Future[Any] = Future()
+        if not self.threaded:
+            future.set_running_or_notify_cancel()
+            self._pace()
+            try:
+                future.set_result(work(self._replicas[0].model))
+            except BaseException as broken:
+                future.set_exception(broken)
+                if not isinstance(broken, Exception):
+                    raise
+            return future
+        with self._changed:
+            heapq.heappush(self._jobs, _Job(urgency, next(self._numbers), work, future))
+            self._changed.notify()
+        return future
+
+    def hurry(self, future: Future[Any]) -> None:
+        """Put a job that was fetched ahead before the others, because a test waits for it now."""
+        with self._changed:
+            for job in self._jobs:
+                if job.future is future and job.urgency != NOW:
+                    job.urgency = NOW
+                    heapq.heapify(self._jobs)
+                    return
+
+    def drop_ahead(self) -> None:
+        """Cancel what was queued ahead and has not started."""
+        with self._changed:
+            ahead = [job for job in self._jobs if job.urgency == LATER]
+            self._jobs = [job for job in self._jobs if job.urgency != LATER]
+            heapq.heapify(self._jobs)
+        for job in ahead:
+            job.future.cancel()
+
+    def close(self) -> None:
+        """Stop taking jobs. Slots with a request in flight are left to end by themselves."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self.drop_ahead()
+
+    def notes(self) -> list[str]:
+        """Say which replicas were left aside."""
+        found = []
+        for replica in self._replicas:
+            if replica.times_aside:
+                name = getattr(replica.model, "shown_url", replica.model.name)
+                now = "still aside at the end" if replica.aside_since is not None else "back since"
+                found.append(f"replica {name} was left aside {replica.times_aside} times ({now})")
+        return found
+
+    def _serve(self, replica: _Replica) -> None:
+        while (job := self._take(replica)) is not None:
+            self._pace()
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = job.work(replica.model)
+            except AskError as broken:
+                if broken.unreachable and self._set_aside(replica):
+                    self._give_back(job)
+                else:
+                    job.future.set_exception(broken)
+            except BaseException as broken:  # noqa: BLE001 - whatever it is, it belongs to who asked
+                job.future.set_exception(broken)
+            else:
+                replica.aside_since = None
+                replica.pause = FIRST_PAUSE
+                job.future.set_result(result)
+
+    def _take(self, replica: _Replica) -> _Job | None:
+        """Wait for a job; a replica that is aside waits until its pause is over, or until no other is left."""
+        with self._changed:
+            while not self._closed:
+                wait = None
+                if replica.aside_since is not None and self._others_live(replica):
+                    wait = replica.aside_since + replica.pause - time.monotonic()
+                if self._jobs and (wait is None or wait <= 0):
+                    return heapq.heappop(self._jobs)
+                self._changed.wait(wait if wait is not None and wait > 0 else None)
+            return None
+
+    def _others_live(self, replica: _Replica) -> bool:
+        return any(each is not replica and each.aside_since is None for each in self._replicas)
+
+    def _set_aside(self, replica: _Replica) -> bool:
+        """Leave a replica aside when another lives; say whether it was."""
+        with self._changed:
+            if not self._others_live(replica):
+                replica.aside_since = None
+                return False
+            if replica.aside_since is not None:
+                replica.pause = min(2 * replica.pause, LONGEST_PAUSE)
+            else:
+                replica.times_aside += 1
+            replica.aside_since = time.monotonic()
+            self._changed.notify_all()
+            return True
+
+    def _give_back(self, job: _Job) -> None:
+        """Queue a job again, before the others, with a future that has not run."""
+        again: Future[Any] = Future()
+        again.add_done_callback(lambda done: _pass_on(done, job.future))
+        with self._changed:
+            heapq.heappush(self._jobs, _Job(NOW, job.number, job.work, again))
+            self._changed.notify_all()
+
+    def _pace(self) -> None:
+        """Keep the smallest interval between two starts."""
+        if self._min_interval <= 0:
+            return
+        with self._changed:
+            now = time.monotonic()
+            start = max(now, self._next_start)
+            self._next_start = start + self._min_interval
+        time.sleep(max(0.0, start - now))
+
+
+def _pass_on(done: Future[Any], waiting: Future[Any]) -> None:
+    if done.cancelled():
+        waiting.set_exception(AskError("the run ended before the request was sent"))
+    elif (broken := done.exception()) is not None:
+        waiting.set_exception(broken)
+    else:
+        waiting.set_result(done.result())
