@@ -43,10 +43,6 @@ class Store(Protocol):
         """Keep an answer."""
         ...
 
-    def forget(self, key: str) -> None:
-        """Do not see one answer any more."""
-        ...
-
     def set_aside(self) -> int:
         """Stop seeing everything kept so far; return how many answers that were."""
         ...
@@ -69,10 +65,6 @@ class MemoryStore:
     def put(self, key: str, body: str) -> None:
         """Keep an answer."""
         self._kept[key] = Entry(body, time.time())
-
-    def forget(self, key: str) -> None:
-        """Do not see one answer any more."""
-        self._kept.pop(key, None)
 
     def set_aside(self) -> int:
         """Forget everything."""
@@ -159,12 +151,6 @@ class SqliteStore:
             )
             if len(self._pending) >= BATCH or time.monotonic() - self._flushed > LONGEST_WAIT:
                 self._flush()
-
-    def forget(self, key: str) -> None:
-        """Do not see one answer any more."""
-        with self._lock, self._explained():
-            self._flush()
-            self._db.execute("UPDATE answers SET epoch = -1 WHERE key = ?", (self._scoped(key),))
 
     def set_aside(self) -> int:
         """Begin a new epoch of this model; return how many answers are no longer seen."""

@@ -204,6 +204,7 @@ class Requests(_Part):
 
     distinct: int
     sent: int
+    attempts: int
     cached: int
     retries: dict[str, int]
     refused: int

@@ -1,7 +1,7 @@
 """The session's one way to ask: every distinct request goes to the model once, and everything is counted.
 
 Answers come from the memory of this run, from the cache, or from a replica of the model, in that order. A request
-that failed is not sent again in the same run: its error is raised again. Requests of later tests may be fetched ahead.
+that failed is not sent again in the same run: its error is raised again. Requests of later tests are fetched ahead.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ TICK = 0.5
 class Client:
     """Asks replicas of one model through a store. The replicas share name, id and revision.
 
-    `budget` bounds how many requests are sent, `min_interval` is the least time in seconds between two, `tick` is
-    called now and then, in the thread that asks, while it waits.
+    `slots` says how many requests each replica takes at once (default: one), `budget` bounds how many are sent,
+    `min_interval` is the least time in seconds between two, `tick` is called now and then, in the thread that asks,
+    while it waits.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Client:
         replicas: Sequence[Model],
         store: Store,
         *,
-        per_replica: int = 1,
+        slots: Sequence[int] = (),
         budget: int | None = None,
         min_interval: float = 0.0,
         tick: Callable[[], None] | None = None,
@@ -50,7 +51,7 @@ class Client:
         self.model = replicas[0]
         self.replicas = tuple(replicas)
         self.statistics = Statistics()
-        self.pool = Pool(replicas, per_replica=per_replica, min_interval=min_interval)
+        self.pool = Pool(replicas, slots, min_interval=min_interval)
         self.tick = tick
         self._budget = budget
         self._store = store
@@ -66,33 +67,33 @@ class Client:
         """Return the answers to a request. Raises AnswerFormatError, ModelError, Refused or BudgetSpent."""
         request = Request.of(state, {key: sent_form(question) for key, question in questions.items()})
         key = _key(request, repeat)
-        with self._lock:
-            self._count(key)
-            if key in self._failures:
-                raise self._failures[key].again()
-            if key in self._read:
-                self._read.move_to_end(key)
-                return self._read[key]
-            flight = self._flights.get(key)
-        if flight is None:
-            answers = self._kept(request, key)
-            if answers is not None:
-                return answers
-            flight = self._launch(request, key, NOW)
-        else:
-            self.pool.hurry(flight)
-        return self._await(flight, request, key)
+        while True:
+            with self._lock:
+                self._count(key)
+                if key in self._failures:
+                    raise self._failures[key].again()
+                if key in self._read:
+                    self._read.move_to_end(key)
+                    return self._read[key]
+                flight, mine = self._flight(key)
+            if mine:
+                self._start(request, key, flight, NOW)
+            else:
+                self.pool.hurry(flight)
+            # What was fetched ahead may have been dropped; then it is asked for anew.
+            with suppress(CancelledError):
+                return self._await(flight)
 
     def fetch_ahead(self, state: Any, questions: Batch) -> None:
         """Let a request go out before a test asks for it."""
         request = Request.of(state, {key: sent_form(question) for key, question in questions.items()})
         key = _key(request, 0)
         with self._lock:
-            known = key in self._failures or key in self._read or key in self._flights
-        if known or self._kept(request, key) is not None:
-            return
-        with suppress(BudgetSpent):
-            self._launch(request, key, LATER)
+            if key in self._failures or key in self._read:
+                return
+            flight, mine = self._flight(key)
+        if mine:
+            self._start(request, key, flight, LATER)
 
     @property
     def under_way(self) -> int:
@@ -118,17 +119,15 @@ class Client:
         kept = self._store.get(key)
         with self._lock:
             self._count(key)
-        self._store.forget(key)
-        answers = self._await(self._launch(request, key, NOW), request, key)
+            flight, _ = self._flight(key)
+        self._dispatch(request, key, flight, NOW)
+        self._sources[case.id] = self._await(flight)
         now = self._store.get(key)
-        if (
-            kept is not None
-            and now is not None
-            and _read_entry(kept, questions := request.questions) != _read_entry(now, questions)
-        ):
-            self.statistics.set_aside = self._store.set_aside()
-            self._store.put(key, now.body)
-        self._sources[case.id] = answers
+        if kept is not None and now is not None:
+            questions = request.questions
+            if _read_entry(kept, questions) != _read_entry(now, questions):
+                self.statistics.set_aside = self._store.set_aside()
+                self._store.put(key, now.body)
 
     def close(self) -> None:
         """Write what is pending and give connections back; requests in flight are left behind."""
@@ -156,50 +155,54 @@ class Client:
             self._remember(key, answers)
         return answers
 
-    def _launch(self, request: Request, key: str, urgency: int) -> Future[Answers]:
-        """Hand a request to the replicas. Raises BudgetSpent."""
-        with self._lock:
-            if self._budget is not None and self.statistics.sent >= self._budget:
-                raise BudgetSpent(
-                    "budget spent",
-                    expected=f"at most {self._budget:,} requests (--jev-max-requests)",
-                    hint="Run again with a larger budget: what was answered is kept in the cache.",
-                )
-            self.statistics.sent += 1
-        # The job must not start before its flight is listed, or its answer would be asked for twice.
-        listed = threading.Event()
-
-        def work(replica: Model) -> Answers:
-            listed.wait()
-            return self._send(replica, request, key)
-
-        if not self.pool.threaded:
-            listed.set()
-        flight: Future[Answers] = self.pool.submit(work, urgency)
-        with self._lock:
-            if not flight.done():
-                self._flights[key] = flight
-        listed.set()
+    def _flight(self, key: str) -> tuple[Future[Answers], bool]:
+        """Return the flight of a request, and whether it is a new one that the caller has to start."""
+        flight = self._flights.get(key)
+        if flight is not None:
+            return flight, False
+        flight = self._flights[key] = Future()
         flight.add_done_callback(lambda _: self._landed(key))
-        return flight
+        return flight, True
 
     def _landed(self, key: str) -> None:
         with self._lock:
             self._flights.pop(key, None)
 
-    def _await(self, flight: Future[Answers], request: Request, key: str) -> Answers:
+    def _start(self, request: Request, key: str, flight: Future[Answers], urgency: int) -> None:
+        """Answer a flight from the cache, or hand it to the replicas."""
+        try:
+            answers = self._kept(request, key)
+        except BaseException as broken:
+            flight.set_exception(broken)
+            raise
+        if answers is not None:
+            flight.set_result(answers)
+        else:
+            self._dispatch(request, key, flight, urgency)
+
+    def _dispatch(self, request: Request, key: str, flight: Future[Answers], urgency: int) -> None:
+        """Hand a request to the replicas, unless the budget is spent."""
+        with self._lock:
+            spent = self._budget is not None and self.statistics.sent >= self._budget
+            self.statistics.sent += not spent
+        if spent:
+            most = f"at most {self._budget:,} requests (--jev-max-requests)"
+            hint = "Run again with a larger budget: what was answered is kept in the cache."
+            flight.set_exception(BudgetSpent("budget spent", expected=most, hint=hint))
+            return
+        self.pool.submit(lambda replica: self._send(replica, request, key), flight, urgency)
+
+    def _await(self, flight: Future[Answers]) -> Answers:
         """Wait for an answer without being deaf to Ctrl-C, and let the session show that it lives."""
         while True:
             try:
-                return flight.result(timeout=TICK if self.tick is not None else None)
+                return flight.result(timeout=None if self.tick is None else TICK)
+            except AskError as broken:
+                raise broken.again() from None
             except TimeoutError:
                 if flight.done() or self.tick is None:
                     raise
                 self.tick()
-            except CancelledError:
-                flight = self._launch(request, key, NOW)
-            except AskError as broken:
-                raise broken.again() from None
 
     def _send(self, replica: Model, request: Request, key: str) -> Answers:
         """Ask a replica; count, read and keep what it said. Runs in the slot's thread."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .errors import JevbenchError
-from .evidence import gather
 from .judge import Judged, plain
 from .plan import Test, escaped
 from .report.failure import explain, headline
@@ -126,7 +125,7 @@ class JevItem(pytest.Item):
     def setup(self) -> None:
         """Ask for what the test reads; a request without a usable answer is an error, not a violation."""
         try:
-            self.judged = self.jev.run.judge(self.jev_test, gather(self.jev.client, self.jev_test))
+            self.judged = self.jev.run.judge(self.jev_test, self.jev.ask_for(self.jev_test))
         except JevbenchError as error:
             self.error = self.jev.run.error_entry(self.nodeid, self.jev_test, error)
             raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None

@@ -88,6 +88,17 @@ OPTIONS = (
     ),
     Option("timeout", "S", "Wait this many seconds for one answer, body included (default: 60)", "60"),
     Option("retries", "N", "Try a request this many times again after a passing failure (default: 3)", "3"),
+    Option(
+        "per-replica",
+        "N",
+        "Have at most this many requests in flight on each replica (default: 1, which gives the answers of a "
+        "sequential run)",
+        "1",
+    ),
+    Option(
+        "max-requests", "N", "Send at most this many requests; tests that need more are errors (default: no limit)"
+    ),
+    Option("min-interval", "S", "Let at least this many seconds pass between two requests (default: 0)", "0"),
     Option("domains", "A,B", "Select the cases of these domains"),
     Option("dimensions", "A,B", "Select the relations of these dimensions: REP, BAT, MEA, LOG, CHO"),
     Option("groups", "A,B", "Select the relations of these groups, such as MEA.partition; a union with the others"),
@@ -202,6 +213,28 @@ class Settings:
     cache: str
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The options of the client, checked."""
+
+    timeout: float
+    retries: int
+    per_replica: int
+    max_requests: int | None
+    min_interval: float
+
+
+def connection(config: pytest.Config) -> Connection:
+    """Read and check the options of the client. Raises UsageError."""
+    return Connection(
+        timeout=number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0"),
+        retries=number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100"),
+        per_replica=number(config, "per-replica", int, lambda n: 1 <= n <= 1000, "an integer from 1 to 1000"),
+        max_requests=number(config, "max-requests", int, lambda n: n >= 1, "an integer from 1"),
+        min_interval=number(config, "min-interval", float, lambda s: 0 <= s < 1e6, "seconds from 0"),
+    )
+
+
 def check_card(config: pytest.Config) -> None:
     """Raise UsageError when the card could not be written where it is asked for."""
     value, origin = given(config, "card")
@@ -224,8 +257,7 @@ def settings(config: pytest.Config) -> Settings:
         value, origin = given(config, name)
         if value is not None and not value.strip():
             raise pytest.UsageError(f"{origin} is empty: give a path, or leave the option out")
-    number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0")
-    number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100")
+    connection(config)
     check_card(config)
     return Settings(
         tolerance=number(config, "tolerance", float, lambda x: 0 <= x <= 1, "a number from 0 to 1"),

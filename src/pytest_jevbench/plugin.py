@@ -37,6 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
         state.start_session(config, items=options.flag(config, "items"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Make `-n auto` one worker for each slot of the model."""
+    from .xdist import auto_workers
+
+    return auto_workers(config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize users' tests over the plan (`fixtures` does it)."""
     fixtures.generate(metafunc)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .client import Client
 from .plan import Test
@@ -14,25 +14,23 @@ AHEAD = 4
 class Prefetcher:
     """Keeps a bounded number of requests of upcoming tests under way. Called only from the thread that judges."""
 
-    def __init__(self, client: Client, tests: Iterable[Test]) -> None:
+    def __init__(self, client: Client, tests: Sequence[Test]) -> None:
         self._client = client
-        self._tests = iter(tests)
+        self._tests = tests
+        self._places = {id(test): i for i, test in enumerate(tests)}
+        self._next = 0
         self._window = AHEAD * client.pool.slots
-        self._running = client.pool.threaded
 
-    def advance(self) -> None:
-        """Top up what is under way; called when a test begins, after its own requests were made."""
-        while self._running and self._client.under_way < self._window:
-            test = next(self._tests, None)
-            if test is None:
-                self._running = False
-                return
-            self._client.fetch_ahead(test.case.state, test.case.questions)
-            for trial in test.trials():
+    def __contains__(self, test: Test) -> bool:
+        return id(test) in self._places
+
+    def advance(self, test: Test) -> None:
+        """Send the requests of a test that begins, then those of the next ones, as far as the window goes."""
+        self._next = max(self._next, self._places[id(test)])
+        while self._next < len(self._tests) and self._client.under_way < self._window:
+            upcoming = self._tests[self._next]
+            self._next += 1
+            self._client.fetch_ahead(upcoming.case.state, upcoming.case.questions)
+            for trial in upcoming.trials():
                 for batch in trial.requests.values():
-                    self._client.fetch_ahead(test.case.state, batch)
-
-    def stop(self) -> None:
-        """Drop what has not started; what is in flight ends by itself."""
-        self._running = False
-        self._client.pool.drop_ahead()
+                    self._client.fetch_ahead(upcoming.case.state, batch)

@@ -28,10 +28,39 @@ def make_client(config: pytest.Config) -> Client:
             f"{folder}: this is a file, no folder for a cache; choose another with --jev-cache=DIR"
         )
     try:
-        replicas = find_model(config)
-        return Client(replicas, make_store(config, replicas[0]))
+        replicas, slots = _share(config, find_model(config))
+        return Client(
+            replicas,
+            make_store(config, replicas[0]),
+            slots=slots,
+            budget=_budget(config),
+            min_interval=options.connection(config).min_interval * _workers(config),
+        )
     except JevbenchError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _workers(config: pytest.Config) -> int:
+    return int(getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def _budget(config: pytest.Config) -> int | None:
+    """Return this process's part of the budget: workers share it."""
+    most, workers = options.connection(config).max_requests, _workers(config)
+    if most is None or workers == 1:
+        return most
+    number = int(config.workerinput["workerid"].removeprefix("gw"))  # type: ignore[attr-defined]
+    return most // workers + (number % workers < most % workers)
+
+
+def _share(config: pytest.Config, replicas: Sequence[Model]) -> tuple[Sequence[Model], list[int]]:
+    """Return the replicas that this process may ask, and how many slots each has here."""
+    share: list[int] | None = getattr(config, "workerinput", {}).get("jev_slots")
+    if share:
+        own = sorted(set(share))
+        return [replicas[i] for i in own], [share.count(i) for i in own]
+    per_replica = options.connection(config).per_replica if hasattr(replicas[0], "url") else 1
+    return replicas, [per_replica] * len(replicas)
 
 
 def find_model(config: pytest.Config) -> Sequence[Model]:
@@ -103,10 +132,12 @@ def _from_option(config: pytest.Config, name: str, value: str) -> Sequence[Model
         raise SettingError(
             f"the token in {variable} cannot be sent", expected="printable ASCII", hint="Does it end in a line break?"
         )
-    timeout = options.number(config, "timeout", float, lambda s: 0 < s < 1e6, "seconds above 0")
-    retries = options.number(config, "retries", int, lambda n: 0 <= n <= 100, "an integer from 0 to 100")
+    wanted = options.connection(config)
     model_id = options.text(config, "model-id") or "jev-latest"
-    return [SystemOne(url, model_id, revision, key, timeout, retries) for url in parts]
+    replicas = [SystemOne(url, model_id, revision, key, wanted.timeout, wanted.retries) for url in parts]
+    for replica in replicas:
+        replica.replicated = len(replicas) > 1
+    return replicas
 
 
 def cache_folder(config: pytest.Config) -> Path:

@@ -1,6 +1,6 @@
 """The replicas of one model at work: a daemon thread for each slot, so that a stuck request never delays the exit.
 
-A job takes a free slot and holds it until its answer is there; a replica never has more than `per_replica` jobs. A
+A job takes a free slot and holds it until its answer is there; a replica never has more jobs than slots. A
 replica that cannot be reached is left aside while others live: its job goes to them, and it is tried again after a
 pause. A single model in this process needs no thread: it is called where it is asked.
 """
@@ -44,14 +44,7 @@ class _Replica:
 class Pool:
     """Runs jobs on replicas. Without threads (one slot, a model of this process) a job runs in the caller."""
 
-    def __init__(
-        self,
-        replicas: Sequence[Model],
-        *,
-        per_replica: int = 1,
-        min_interval: float = 0.0,
-        threads: bool | None = None,
-    ) -> None:
+    def __init__(self, replicas: Sequence[Model], slots: Sequence[int] = (), *, min_interval: float = 0.0) -> None:
         self._replicas = [_Replica(model) for model in replicas]
         self._min_interval = min_interval
         self._next_start = 0.0
@@ -59,19 +52,17 @@ class Pool:
         self._numbers = count()
         self._changed = threading.Condition()
         self._closed = False
-        self.slots = len(replicas) * per_replica
-        local = not hasattr(replicas[0], "url")
-        self.threaded = threads if threads is not None else (self.slots > 1 or not local)
+        each = list(slots) or [1] * len(replicas)
+        self.slots = sum(each)
+        self.threaded = self.slots > 1 or hasattr(replicas[0], "url")
         if self.threaded:
-            for replica in self._replicas:
-                for _ in range(per_replica):
+            for replica, n in zip(self._replicas, each, strict=True):
+                for _ in range(n):
                     threading.Thread(target=self._serve, args=(replica,), daemon=True, name="jevbench-slot").start()
 
-    def submit(self, work: Work, urgency: int = NOW) -> Future[Any]:
+    def submit(self, work: Work, future: Future[Any], urgency: int = NOW) -> None:
         """Queue a job; jobs of one urgency start in the order in which they came."""
-        future: Future[Any] = Future()
         if not self.threaded:
-            future.set_running_or_notify_cancel()
             self._pace()
             try:
                 future.set_result(work(self._replicas[0].model))
@@ -79,11 +70,10 @@ class Pool:
                 future.set_exception(broken)
                 if not isinstance(broken, Exception):
                     raise
-            return future
+            return
         with self._changed:
             heapq.heappush(self._jobs, _Job(urgency, next(self._numbers), work, future))
             self._changed.notify()
-        return future
 
     def hurry(self, future: Future[Any]) -> None:
         """Put a job that was fetched ahead before the others, because a test waits for it now."""

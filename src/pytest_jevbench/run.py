@@ -53,6 +53,8 @@ class Run:
     settings: JudgingSettings
     selection: Selection
     client: Client | None = None
+    counted: Statistics = field(default_factory=Statistics)
+    answered_by: tuple[str, str, str] = ("", "", "")
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     errors: dict[str, ErrorEntry] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -113,31 +115,31 @@ class Run:
             selection=self.selection,
             partial=list(partial) or None,
             requests=self._requests(),
-            warnings=[*self.warnings, *quirk_notes(self._statistics())],
+            warnings=[*self.warnings, *quirk_notes(self.statistics)],
             errors=[self.errors[key] for key in sorted(self.errors, key=order.__getitem__)],
             **scored_parts(self.source.name, verdicts, self.planned(), self.settings),
         )
 
-    def _statistics(self) -> Statistics:
-        return self.client.statistics if self.client else Statistics()
+    @property
+    def statistics(self) -> Statistics:
+        """What was counted: by this process's client, or by the clients of workers."""
+        return self.client.statistics if self.client else self.counted
 
     def _model(self) -> ModelInfo:
+        named = sorted(self.statistics.answered_as)
         if self.client is None:
-            return ModelInfo(name="", id="", revision="", answered_as=[], replicas=[])
+            name, model_id, revision = self.answered_by
+            return ModelInfo(name=name, id=model_id, revision=revision, answered_as=named, replicas=[])
         model = self.client.model
-        return ModelInfo(
-            name=model.name,
-            id=model.id,
-            revision=model.revision,
-            answered_as=sorted(self._statistics().answered_as),
-            replicas=[getattr(each, "shown_url", each.name) for each in self.client.replicas],
-        )
+        replicas = [getattr(each, "shown_url", each.name) for each in self.client.replicas]
+        return ModelInfo(name=model.name, id=model.id, revision=model.revision, answered_as=named, replicas=replicas)
 
     def _requests(self) -> Requests:
-        stats = self._statistics()
+        stats = self.statistics
         return Requests(
             distinct=stats.distinct,
             sent=stats.sent,
+            attempts=stats.attempts,
             cached=stats.cached,
             retries=dict(stats.retries),
             refused=stats.refused,
@@ -157,6 +159,9 @@ def quirk_notes(statistics: Statistics) -> list[str]:
             worst = f", off by up to {quirk.worst:.3g}" if kind in ("sum", "undeclared") else ""
             place = f"{quirk.where!r}" if kind == "model" else f"question {quirk.where!r}"
             found.append(f"{quirk.count} {text}{worst} ({place})")
+    if len(statistics.answered_as) > 1:
+        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(statistics.answered_as.items()))
+        found.append(f"answers came from more than one model: {names}")
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import shlex
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from .evidence import gather
 from .judge import Judged, from_plain, plain
 from .own import OwnCases, read_own
 from .plan import Test, escaped
+from .prefetch import Prefetcher
+from .progress import Progress
 from .provider import SOURCES, cache_folder
 from .relations import Evidence, select
 from .report import terminal
@@ -30,6 +32,8 @@ from .run import Run, Source, cache_note, prepare
 from .state import connect
 from .suite import load_suite
 
+DEAD_AFTER = 25
+"""Tests in a row without an answer after which the model counts as dead."""
 EXPLAINED = 5
 """How many violations the summary explains in full, the worst ones."""
 
@@ -119,6 +123,12 @@ class JevSession:
         self.worst: list[tuple[float, float, str]] = []
         self.explanations: dict[str, str] = {}
         self.opened = False
+        self.notes: list[str] = []
+        self.upcoming: list[Test] = []
+        self.prefetcher: Prefetcher | None = None
+        self.progress: Progress | None = None
+        self.in_a_row = 0
+        self.died = ""
 
     def _check_arguments(self) -> None:
         """Raise UsageError for an id on the command line that the selected plan does not have."""
@@ -154,12 +164,41 @@ class JevSession:
             raise pytest.UsageError(str(error)) from error
         self.opened = True
 
+    def ask_for(self, test: Test) -> list[Evidence]:
+        """Ask for what a test reads, while the requests of the next ones go out. Raises as `gather` does."""
+        if self.client.pool.threaded:
+            if self.prefetcher is None or test not in self.prefetcher:
+                self.prefetcher = Prefetcher(self.client, self.ahead_of(test))
+            self.prefetcher.advance(test)
+        return gather(self.client, test)
+
+    def ahead_of(self, test: Test) -> Sequence[Test]:
+        """Return the tests, in order, among which those after this one will be asked for next."""
+        return self.upcoming if any(each is test for each in self.upcoming) else [test]
+
+    def counts(self) -> dict[str, Any] | None:
+        """Return what a report carries of the counts: alone, nothing."""
+        return None
+
+    def add_counts(self, counts: Mapping[str, Any] | None) -> None:
+        """Add what a worker counted."""
+        if counts is not None:
+            self.run.statistics.add(counts)
+            name, model_id, revision = counts["model"]
+            self.run.answered_by = (name, model_id, revision)
+            self.notes += counts["notes"]
+
+    def stop(self, reason: str) -> None:
+        """End the run before its next test."""
+        session: Any = self.config.pluginmanager.get_plugin("session")
+        session.shouldfail = reason
+
     def judge_for(self, node: pytest.Item, test: Test) -> tuple[Judged, list[Evidence]]:
         """Ask for and judge a test that a user's test wants; the result rides on that test's report."""
         carried = node.stash.setdefault(CARRIED, {"verdicts": {}, "errors": []})
         identity = self.run.test_id(test)
         try:
-            evidence = gather(self.client, test)
+            evidence = self.ask_for(test)
             judged = self.run.judge(test, evidence)
         except JevbenchError as error:
             carried["errors"].append(self.run.error_entry(identity, test, error).model_dump())
@@ -180,11 +219,25 @@ class JevSession:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Find the model and send the opening request before the first test."""
-        tests = list(_tests_of(session.items))
+        tests = self.upcoming = list(_tests_of(session.items))
         self.explains_all = self.explains_all or len(tests) == 1
-        if tests and not self.config.option.collectonly and not session.testsfailed:
+        if self.config.option.collectonly or session.testsfailed:
+            return (yield)
+        if tests:
             self.open(tests)
-        return (yield)
+        self.progress = Progress(self.config, len(tests or self.run.plan.tests), lambda: self.run.statistics.sent)
+        if self.run.client is not None:
+            self.run.client.tick = self.progress.tick
+        try:
+            return (yield)
+        except session.Interrupted:
+            if self.died:
+                raise session.Failed(self.died) from None
+            raise
+        finally:
+            if self.run.client is not None:
+                self.run.client.pool.close()
+            self.progress.end()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -200,6 +253,8 @@ class JevSession:
             carried = item.stash.get(CARRIED, {}) if call.when == "setup" else {}
         if carried:
             report.__dict__["jevbench"] = carried
+        if call.when == "teardown" and (counts := self.counts()) is not None:
+            report.__dict__["jevbench_counts"] = counts
         return report
 
     def _explanation(self, item: JevItem, judged: Judged) -> dict[str, str]:
@@ -216,17 +271,31 @@ class JevSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record what a report carries."""
+        self.add_counts(report.__dict__.pop("jevbench_counts", None))
         carried: dict[str, Any] = getattr(report, "jevbench", {})
         for identity, verdict in carried.get("verdicts", {}).items():
             self.run.record(identity, from_plain(verdict))
+            self.in_a_row = 0
         for error in carried.get("errors", ()):
             self.run.record_error(ErrorEntry.model_validate(error))
+            self.in_a_row = self.in_a_row + 1 if error["kind"] == "ModelError" else 0
         self.explanations.update(carried.get("explanations", {}))
+        if carried and self.progress is not None:
+            self.progress.count(violated=bool(carried.get("violated")), error=bool(carried.get("errors")))
+        if self.in_a_row >= DEAD_AFTER and not self.died:
+            self.died = f"the model died: {self.in_a_row} tests in a row got no answer"
+            self.stop(self.died)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Give violations a category of their own: pytest's failure section is quadratic in their number."""
-        if report.when == "call" and getattr(report, "jevbench", {}).get("violated"):
-            return "violated", "v", ("VIOLATED", {"red": True} if report.failed else {"yellow": True})
+        carried = getattr(report, "jevbench", {})
+        if report.when == "call" and "violated" in carried:
+            live = self.progress is not None and self.progress.live
+            if carried["violated"]:
+                word = ("VIOLATED", {"red": True} if report.failed else {"yellow": True})
+                return "violated", "" if live else "v", "" if live else word
+            if live:
+                return "passed", "", ""
         return None
 
     @pytest.hookimpl(tryfirst=True)
@@ -234,19 +303,20 @@ class JevSession:
         """Score, let conftests look at the card, and save it."""
         if not (self.opened or self.run.verdicts or self.run.errors):
             return
-        self._close_cache(session)
-        if self.run.client is not None and self.run.client.statistics.set_aside:
-            n = self.run.client.statistics.set_aside
-            self.run.warnings.append(
+        self.close(session)
+        if self.run.client is not None:
+            self.notes += self.run.client.pool.notes()
+        if self.run.statistics.set_aside:
+            self.notes.append(
                 f"the model answers differently than before under the same name and revision: "
-                f"{n:,} kept answers were set aside"
+                f"{self.run.statistics.set_aside:,} kept answers were set aside"
             )
         stopped = bool(session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED)
         self.card = self.run.card(self._partial(stopped=stopped))
         try:
             self.config.hook.pytest_jev_card(config=self.config, card=self.card)
         except Exception as broken:  # noqa: BLE001 - a user's hook must not cost the card
-            self.run.warnings.append(f"pytest_jev_card raised {type(broken).__name__}: {show(str(broken))}")
+            self.notes.append(f"pytest_jev_card raised {type(broken).__name__}: {show(str(broken))}")
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         last = "last-partial.json" if self.card.partial else "last-card.json"
         asked = self.settings.card
@@ -256,13 +326,15 @@ class JevSession:
                 self.card.save(path)
                 self.card_paths.append(path)
             except CardError as error:
-                self.run.warnings.append(str(error))
+                self.notes.append(str(error))
 
-    def _close_cache(self, session: pytest.Session) -> None:
+    def close(self, session: pytest.Session) -> None:
+        """Write what is pending of the cache; when that fails, so does the session."""
         try:
-            self.client.close()
+            if self.run.client is not None:
+                self.run.client.close()
         except SettingError as error:
-            self.run.warnings.append(str(error))
+            self.notes.append(str(error))
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _partial(self, *, stopped: bool) -> list[str]:
@@ -277,7 +349,7 @@ class JevSession:
             why += ["--deselect"] if option.deselect else []
             why += ["--lf"] if getattr(option, "lf", False) else []
             why += ["node ids"] if any(str(arg).startswith(f"{self.anchor}::") for arg in self.config.args) else []
-            why += ["the run stopped early"] if stopped else []
+            why += [self.died or "the run stopped early"] if stopped or self.died else []
             reasons.append(f"{skipped:,} of {planned:,} tests were not run ({', '.join(why) or 'deselected'})")
         if failed:
             reasons.append(f"{failed:,} of {planned:,} tests could not be judged (errors)")
@@ -303,15 +375,14 @@ class JevSession:
         out.write_line("")
         for line in [*terminal.unscored(card), *terminal.violated_relations(card, len(shown))]:
             out.write_line(line)
-        warnings = [*card.warnings, *(each for each in self.run.warnings if each not in card.warnings)]
+        warnings = [*card.warnings, *self.notes]
         for line in [*terminal.errors(card), *terminal.partial(card), *terminal.warnings(warnings)]:
             out.write_line(line, yellow=True)
         for line in self._closing(card):
             out.write_line(line)
 
     def _closing(self, card: Card) -> Iterator[str]:
-        if self.run.client is not None:
-            yield f"requests: {cache_note(self.run.client.statistics)}"
+        yield f"requests: {cache_note(self.run.statistics)}"
         if self.anchor and any(test.violated for test in card.tests) and not self.settings.record:
             yield "violations fail the run; --jev-violations=record lets it pass and only records them"
         for path in self.card_paths:
