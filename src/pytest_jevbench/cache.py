@@ -93,7 +93,7 @@ class SqliteStore:
         self._pending: dict[str, tuple[str, str, int, float, bytes, str]] = {}
         self._flushed = time.monotonic()
         self._model = hashlib.sha256("\x1f".join((name, revision, model_id)).encode()).hexdigest()[:32]
-        with self._explained(), ExitStack() as stack:
+        with _explaining(self.path), ExitStack() as stack:
             folder.mkdir(parents=True, exist_ok=True)
             ignore = folder / ".gitignore"
             if not ignore.exists():
@@ -112,20 +112,9 @@ class SqliteStore:
             ).fetchone()[0]
             stack.pop_all()
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as broken:
-            raise SettingError(
-                f"the cache cannot be used ({broken})",
-                str(self.path),
-                hint="Remove the file, or choose --jev-cache=DIR or --jev-cache=memory.",
-            ) from broken
-
     def get(self, key: str) -> Entry | None:
         """Return what is kept under a key, or None; a row whose checksum does not fit counts as absent."""
-        with self._lock, self._explained():
+        with self._lock, _explaining(self.path):
             if key in self._pending:
                 _, _, _, asked_at, _, body = self._pending[key]
                 return Entry(body, asked_at)
@@ -140,7 +129,7 @@ class SqliteStore:
     def put(self, key: str, body: str) -> None:
         """Keep an answer; it is written with the next batch."""
         now = time.time()
-        with self._lock, self._explained():
+        with self._lock, _explaining(self.path):
             self._pending[key] = (
                 self._scoped(key),
                 self._model,
@@ -154,7 +143,7 @@ class SqliteStore:
 
     def set_aside(self) -> int:
         """Begin a new epoch of this model; return how many answers are no longer seen."""
-        with self._lock, self._explained():
+        with self._lock, _explaining(self.path):
             self._flush()
             (n,) = self._db.execute(
                 "SELECT count(*) FROM answers WHERE model = ? AND epoch = ?", (self._model, self._epoch)
@@ -167,7 +156,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Write what is pending and close the file."""
-        with self._lock, self._explained():
+        with self._lock, _explaining(self.path):
             self._flush()
             self._db.close()
 
@@ -183,6 +172,63 @@ class SqliteStore:
             self._db.execute("COMMIT")
             self._pending.clear()
         self._flushed = time.monotonic()
+
+
+class Kept(NamedTuple):
+    """What the cache keeps of one model; moments in seconds since the epoch."""
+
+    name: str
+    revision: str
+    answers: int
+    set_aside: int
+    oldest: float | None
+    newest: float | None
+    megabytes: float
+
+
+def kept_by_model(folder: Path) -> list[Kept]:
+    """Count what a cache keeps, by model. Raises SettingError when there is none or it cannot be read."""
+    with _opened(folder) as db:
+        rows = db.execute(
+            "SELECT name, revision, sum(a.epoch = m.epoch), sum(a.epoch <> m.epoch), min(asked_at), max(asked_at), "
+            "sum(length(body)) / 1e6 "
+            "FROM models m JOIN answers a USING (model) GROUP BY model ORDER BY name, revision"
+        ).fetchall()
+    return [Kept(*row) for row in rows]
+
+
+def prune(folder: Path, days: float | None = None) -> int:
+    """Remove answers that were set aside and those older than `days`; return how many. Raises SettingError."""
+    before = -1.0 if days is None else time.time() - 86400 * days
+    with _opened(folder) as db:
+        removed = db.execute(
+            "DELETE FROM answers "
+            "WHERE asked_at < ? OR epoch <> (SELECT epoch FROM models WHERE model = answers.model)",
+            (before,),
+        ).rowcount
+        db.execute("VACUUM")
+    return int(removed)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
+    path = folder / FILE
+    if not path.is_file():
+        raise SettingError("there is no cache here", str(folder), expected=f"a folder with {FILE}")
+    with _explaining(path), closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as db:
+        yield db
+
+
+@contextmanager
+def _explaining(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as broken:
+        raise SettingError(
+            f"the cache cannot be used ({broken})",
+            str(path),
+            hint="Remove the file, or choose --jev-cache=DIR or --jev-cache=memory.",
+        ) from broken
 
 
 def open_store(folder: Path, model: Model) -> SqliteStore:

@@ -84,6 +84,25 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("folder", type=Path, metavar="DIR")
     exporting.set_defaults(run=_export)
 
+    cache = commands.add_parser("cache", help="look at the kept answers, or remove old ones")
+    doings = cache.add_subparsers(metavar="ACTION", required=True)
+    stats = doings.add_parser("stats", help="count the kept answers by model")
+    prune = doings.add_parser("prune", help="remove answers that were set aside, and those older than --days")
+    for action in (stats, prune):
+        action.add_argument("folder", type=Path, nargs="?", default=Path(".jevbench-cache"), metavar="DIR")
+    prune.add_argument("--days", type=float, metavar="N", help="also remove answers older than N days")
+    stats.set_defaults(run=_cache_stats)
+    prune.set_defaults(run=_cache_prune)
+
+    serve = commands.add_parser("serve", help="serve an embedded model at POST /v1/systemone (extra `server`)")
+    serve.add_argument(
+        "--embedded", required=True, metavar="NAME", help="uniform, random, luce, luce-biased, sparrow"
+    )
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=int, default=8000)
+    serve.add_argument("--latency", type=float, default=0.0, metavar="S", help="add this many seconds to each answer")
+    serve.set_defaults(run=_serve)
+
     card = commands.add_parser("card", help="read saved coherence cards")
     actions = card.add_subparsers(metavar="ACTION", required=True)
     show = actions.add_parser("show", help="show a card's scores; no request is sent")
@@ -199,6 +218,34 @@ def _export(options: argparse.Namespace) -> int:
 
     suite = export(options.name, options.folder)
     print(f"{suite.folder}: {len(suite.plan.tests):,} tests of {len(suite.plan.cases):,} cases")
+    return 0
+
+
+def _cache_stats(options: argparse.Namespace) -> int:
+    from .cache import kept_by_model
+    from .run import when
+
+    for row in kept_by_model(options.folder):
+        named = f"{row.name}{f' ({row.revision})' if row.revision else ''}"
+        span = (
+            f", {when(row.oldest)} to {when(row.newest)}" if row.oldest is not None and row.newest is not None else ""
+        )
+        print(f"{named}: {row.answers:,} answers{span}; {row.set_aside:,} set aside; {row.megabytes:.1f} MB")
+    return 0
+
+
+def _cache_prune(options: argparse.Namespace) -> int:
+    from .cache import prune
+
+    print(f"{prune(options.folder, options.days):,} answers removed")
+    return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from .server import serve
+
+    print(f"serving {options.embedded} at http://{options.host}:{options.port}/v1/systemone", flush=True)
+    serve(options.embedded, options.host, options.port, options.latency)
     return 0
 
 
