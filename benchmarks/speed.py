@@ -155,7 +155,9 @@ class Bench:
         rows = [[spend(command, self.folder) for command in commands] for _ in range(self.runs)]
         return [
             Spent(
-                *(statistics.median(getattr(row[i], name) for row in rows) for name in ("wall", "cpu", "peak")),
+                statistics.median(row[i].wall for row in rows),
+                statistics.median(row[i].cpu for row in rows),
+                statistics.median(row[i].peak for row in rows),
                 rows[0][i].code,
             )
             for i in range(len(commands))

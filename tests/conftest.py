@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np  # noqa: F401 - pytester forgets what a test imports, and numpy cannot be imported twice
 import pytest
 
 pytest_plugins = ["pytester"]
-LEAN = [part for name in ("hypothesispytest", "jev", "randomly") for part in ("-p", f"no:{name}")]
+LEAN = [part for name in ("anyio", "html", "hypothesispytest", "jev", "randomly") for part in ("-p", f"no:{name}")]
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +90,12 @@ def freeze() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def mini_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the whole official mini suite against `luce` once; return its folder, its output is `output.txt` there."""
+    """Run the whole official mini suite against `luce` once; return its folder, with `card.json` and `output.txt`."""
     folder = tmp_path_factory.mktemp("mini")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("JEV", "PYTEST_"))}
+    arguments = ["--jev-suite=upstream:jevbench-mini", "--jev-embedded=luce", "--jev-card=card.json"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *LEAN, "--jev-suite=upstream:jevbench-mini", "--jev-embedded=luce"],
+        [sys.executable, "-m", "pytest", *LEAN, *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

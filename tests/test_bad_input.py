@@ -591,7 +591,16 @@ def test_a_server_that_is_down_is_refused_and_its_address_named(folder: Path) ->
 def test_a_server_that_is_down_is_refused_by_the_controller_of_workers(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/systemone"
-    ended = refused(folder, SUITE, f"--jev-url={url}", "-p", "xdist.plugin", "-n2", says=[url, "cannot be reached"])
+    ended = refused(
+        folder,
+        SUITE,
+        f"--jev-url={url}",
+        "--jev-per-replica=2",
+        "-p",
+        "xdist.plugin",
+        "-n2",
+        says=[url, "cannot be reached"],
+    )
     assert ended.new <= KEPT
 
 
@@ -771,7 +780,8 @@ def test_what_a_server_does_wrong_during_the_run_is_an_error_of_its_tests(folder
     assert [line[:4] for line in told] == ["3 x ", "1 x ", "1 x ", "1 x "]
     for text in ("question 'urgent': the answer is missing", "(HTTP 500); found boom", "(HTTP 403)", "{'0': 1.5}"):
         assert summary.count(text) == 1
-    assert len(server.requests) == len(script)
+    # What was fetched ahead for these three went out before the answer of their case was known.
+    assert len({request.raw for request in server.requests}) == len(server.requests) <= len(script) + 3
 
 
 def test_a_function_that_raises_later_is_an_error_of_its_tests(folder: Path) -> None:
@@ -921,7 +931,7 @@ CARDS: dict[str, tuple[Callable[[dict[str, Any]], None], Sequence[str]]] = {
     "a missing field": (at("scores", ...), ["scores"]),
     "a score that is text": (at("scores/overall", "x"), ["scores.overall", "'x'"]),
     "a score of 7": (at("scores/overall", 7), ["scores.overall", "7"]),
-    "a score of NaN": (at("scores/overall", math.nan), ["scores.overall", "nan"]),
+    "a score of NaN": (at("scores/overall", math.nan), ["card.json", "NaN is no number of JSON"]),
     "a missing dimension": (at("scores/dimensions/REP", ...), ["scores.dimensions", "REP"]),
     "a check of an unknown relation": (at("checks/batch_sole", {}), ["checks"]),
     "a test of an unknown relation": (

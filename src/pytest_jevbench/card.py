@@ -173,6 +173,13 @@ class DomainScores(_Part):
     dimensions: dict[str, Unit]
 
 
+class Detail(_Part):
+    """What a verdict rests on: the worst deviation of each variant, and the numbers the law is about."""
+
+    variants: dict[Annotated[str, Field(pattern=r"^\d+$")], float | None]
+    terms: dict[str, float]
+
+
 class TestEntry(_Part):
     """One judged test. A null deviation was not finite."""
 
@@ -188,7 +195,7 @@ class TestEntry(_Part):
     violated: bool
     graded: float
     flip: bool | None
-    detail: dict[str, Any]
+    detail: Detail
 
 
 class Latency(_Part):
@@ -260,20 +267,7 @@ class Card(BaseModel):
         except ValidationError as broken:
             field, message, found = problems(broken, raw)[0]
             raise CardError(message, f"{path}: {field}", found) from None
-        for part, given in (("", card.scores.dimensions), ("graded.", card.scores.graded.dimensions)):
-            missing = [code for code in DIMENSIONS if code not in given]
-            if missing:
-                raise CardError(f"the dimension {missing[0]} is missing", f"{path}: scores.{part}dimensions")
-        for n, test in enumerate(card.tests):
-            if test.relation not in CATALOGUE:
-                raise CardError(
-                    f"there is no relation {test.relation!r}",
-                    f"{path}: tests.{n}.relation",
-                    hint=near(test.relation, list(CATALOGUE)),
-                )
-        for name in card.checks:
-            if name not in CATALOGUE:
-                raise CardError(f"there is no relation {name!r}", f"{path}: checks", hint=near(name, list(CATALOGUE)))
+        _agree(card, path)
         return card
 
     def save(self, path: str | Path) -> None:
@@ -284,7 +278,7 @@ class Card(BaseModel):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text + "\n")
             try:
                 Path(name).chmod(0o644)
@@ -403,6 +397,27 @@ class Card(BaseModel):
                 ]
             )
         return rows
+
+
+def _agree(card: Card, path: Path) -> None:
+    """Check what the schema cannot say: names that must be known, or the same in two places. Raises CardError."""
+    for place, names in (("checks", card.checks), ("tests", dict.fromkeys(test.relation for test in card.tests))):
+        for name in names:
+            if name not in CATALOGUE:
+                raise CardError(
+                    f"there is no relation {name!r}", f"{path}: {place}", hint=near(name, list(CATALOGUE))
+                )
+    dimensions = {"scores": card.scores.dimensions, "scores.graded": card.scores.graded.dimensions}
+    dimensions |= {f"domains.{name}": domain.dimensions for name, domain in card.domains.items()}
+    for place, given in dimensions.items():
+        if given.keys() != DIMENSIONS.keys():
+            missing = ", ".join(sorted(DIMENSIONS.keys() ^ given.keys()))
+            raise CardError(f"a dimension is missing or unknown: {missing}", f"{path}: {place}.dimensions")
+    for part in ("groups", "relations"):
+        other = getattr(card.scores, part).keys() ^ getattr(card.scores.graded, part).keys()
+        if other:
+            what = f"{part} that are not both scored and graded: {', '.join(sorted(other))}"
+            raise CardError(what, f"{path}: scores.graded.{part}")
 
 
 def points(value: float | None) -> str:

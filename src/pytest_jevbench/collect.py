@@ -71,6 +71,13 @@ class SuiteCollector(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Collector]:
         """Yield the relations, in plan order."""
+        # The anchor lies elsewhere, so pytest may not have looked at the root conftest for this folder yet.
+        self.config.pluginmanager._loadconftestmodules(  # noqa: SLF001 - there is no public way to ask for it
+            self.config.rootpath,
+            importmode=self.config.getoption("importmode"),
+            rootpath=self.config.rootpath,
+            consider_namespace_packages=self.config.getini("consider_namespace_packages"),
+        )
         by_relation: dict[str, list[Test]] = {}
         for test in self.jev.run.plan.tests:
             by_relation.setdefault(test.relation.name, []).append(test)
@@ -124,6 +131,8 @@ class JevItem(pytest.Item):
 
     def setup(self) -> None:
         """Ask for what the test reads; a request without a usable answer is an error, not a violation."""
+        if self.config.option.setuponly or self.config.option.setupplan:
+            return
         try:
             self.judged = self.jev.run.judge(self.jev_test, self.jev.ask_for(self.jev_test))
         except JevbenchError as error:
@@ -164,4 +173,4 @@ class JevItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Say where the test is: it has no line of its own."""
-        return self.path, None, self.nodeid
+        return self.config.rootpath / self.nodeid.partition("::")[0], None, self.nodeid

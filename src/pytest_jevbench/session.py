@@ -17,7 +17,7 @@ from . import options
 from .card import Card, ErrorEntry, JudgingSettings
 from .client import Client
 from .collect import JevItem, SuiteCollector, make_anchor, point_arguments
-from .errors import AskError, CardError, JevbenchError, SettingError, near, show
+from .errors import AskError, CardError, JevbenchError, ModelError, SettingError, near, show
 from .evidence import gather
 from .judge import Judged, from_plain, plain
 from .own import OwnCases, read_own
@@ -117,6 +117,7 @@ class JevSession:
             self.anchor = make_anchor(config, source.name)
             point_arguments(config, source.name, self.anchor)
             self._check_arguments()
+        self.tests = {self.run.test_id(test): test for test in self.run.plan.tests}
         self.explains_all = config.option.verbose >= 2
         self.card: Card | None = None
         self.card_paths: list[Path] = []
@@ -129,6 +130,7 @@ class JevSession:
         self.progress: Progress | None = None
         self.in_a_row = 0
         self.died = ""
+        self.unusable = ""
 
     def _check_arguments(self) -> None:
         """Raise UsageError for an id on the command line that the selected plan does not have."""
@@ -166,6 +168,8 @@ class JevSession:
 
     def ask_for(self, test: Test) -> list[Evidence]:
         """Ask for what a test reads, while the requests of the next ones go out. Raises as `gather` does."""
+        if self.unusable:
+            raise ModelError(self.unusable)
         if self.client.pool.threaded:
             if self.prefetcher is None or test not in self.prefetcher:
                 self.prefetcher = Prefetcher(self.client, self.ahead_of(test))
@@ -221,7 +225,8 @@ class JevSession:
         """Find the model and send the opening request before the first test."""
         tests = self.upcoming = list(_tests_of(session.items))
         self.explains_all = self.explains_all or len(tests) == 1
-        if self.config.option.collectonly or session.testsfailed:
+        option = self.config.option
+        if option.collectonly or option.setuponly or option.setupplan or session.testsfailed:
             return (yield)
         if tests:
             self.open(tests)
@@ -230,7 +235,9 @@ class JevSession:
             self.run.client.tick = self.progress.tick
         try:
             return (yield)
-        except session.Interrupted:
+        except (session.Interrupted, session.Failed, KeyboardInterrupt):
+            if self.unusable:
+                raise pytest.UsageError(self.unusable) from None
             if self.died:
                 raise session.Failed(self.died) from None
             raise
@@ -280,16 +287,27 @@ class JevSession:
             self.run.record_error(ErrorEntry.model_validate(error))
             self.in_a_row = self.in_a_row + 1 if error["kind"] == "ModelError" else 0
         self.explanations.update(carried.get("explanations", {}))
+        if report.failed and not carried and report.nodeid in self.tests:
+            self._record_lost(report)
         if carried and self.progress is not None:
             self.progress.count(violated=bool(carried.get("violated")), error=bool(carried.get("errors")))
         if self.in_a_row >= DEAD_AFTER and not self.died:
             self.died = f"the model died: {self.in_a_row} tests in a row got no answer"
             self.stop(self.died)
 
+    def _record_lost(self, report: pytest.TestReport) -> None:
+        """Keep why a test ended without a verdict: a timeout, a crashed worker, a failing hook of somebody else."""
+        test = self.tests[report.nodeid]
+        crash = getattr(report.longrepr, "reprcrash", None)
+        lines = (crash.message if crash is not None else report.longreprtext).strip().splitlines()
+        why = lines[0 if crash is not None else -1] if lines else "no reason given"
+        error = JevbenchError(f"the test ended without a verdict: {show(why, 200)}", f"phase {report.when}")
+        self.run.record_error(self.run.error_entry(report.nodeid, test, error))
+
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Give violations a category of their own: pytest's failure section is quadratic in their number."""
         carried = getattr(report, "jevbench", {})
-        if report.when == "call" and "violated" in carried:
+        if report.when == "call" and "violated" in carried and str(report.outcome) != "rerun":
             live = self.progress is not None and self.progress.live
             if carried["violated"]:
                 word = ("VIOLATED", {"red": True} if report.failed else {"yellow": True})
@@ -301,7 +319,7 @@ class JevSession:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Score, let conftests look at the card, and save it."""
-        if not (self.opened or self.run.verdicts or self.run.errors):
+        if self.unusable or not (self.opened or self.run.verdicts or self.run.errors):
             return
         self.close(session)
         if self.run.client is not None:
@@ -350,7 +368,9 @@ class JevSession:
             why += ["--lf"] if getattr(option, "lf", False) else []
             why += ["node ids"] if any(str(arg).startswith(f"{self.anchor}::") for arg in self.config.args) else []
             why += [self.died or "the run stopped early"] if stopped or self.died else []
-            reasons.append(f"{skipped:,} of {planned:,} tests were not run ({', '.join(why) or 'deselected'})")
+            reasons.append(
+                f"{skipped:,} of {planned:,} tests were not run ({', '.join(why) or 'deselected or skipped'})"
+            )
         if failed:
             reasons.append(f"{failed:,} of {planned:,} tests could not be judged (errors)")
         return reasons

@@ -174,7 +174,9 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def _is_name(name: str) -> bool:
-    return bool(name) and name == name.strip() and name.isprintable() and not set(name) & set("/\\:[]%")
+    """Say whether ids that begin with a name can be typed: no path, no option, no argument file."""
+    plain = name == name.strip() and name.isprintable() and not set(name) & set("/\\:[]%")
+    return bool(name) and plain and name[0] not in ".-@"
 
 
 def _verified(folder: Path, manifest: Mapping[str, Any], where: str) -> tuple[set[str], dict[str, str]]:

@@ -54,10 +54,17 @@ class WorkerSession(JevSession):
     """A worker: it asks and judges, and writes nothing but answers to the cache."""
 
     def open(self, tests: Sequence[Test]) -> None:
-        """Find the model. One that exists here only is opened here; a served one the controller has opened."""
-        self.opened = self.client is not None
-        if not hasattr(self.client.model, "url"):
-            super().open(tests)
+        """Find the model. One that lives in workers is opened by the first, a served one by the controller."""
+        try:
+            self.opened = self.client is not None
+            first = self.config.workerinput["workerid"] == "gw0"  # type: ignore[attr-defined]
+            if first and not hasattr(self.client.model, "url"):
+                super().open(tests)
+        except pytest.UsageError as error:
+            # Only the controller can end the session with the right exit code.
+            self.unusable = str(error)
+            self.config.workeroutput["jevbench_unusable"] = self.unusable  # type: ignore[attr-defined]
+            self.stop(self.unusable)
 
     def ahead_of(self, test: Test) -> Sequence[Test]:
         """Return the tests of the same shard: this worker will run them after this one."""
@@ -122,7 +129,11 @@ class ControllerSession(JevSession):
         share = self.shares.pop(node.gateway.id, None)
         if share is not None:
             self.free.append(share)
-        self.add_counts(getattr(node, "workeroutput", {}).get("jevbench"))
+        said = getattr(node, "workeroutput", {})
+        self.add_counts(said.get("jevbench"))
+        if "jevbench_unusable" in said:
+            self.unusable = said["jevbench_unusable"]
+            self.stop(self.unusable)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -153,5 +164,15 @@ def _case_scheduler(config: pytest.Config, log: Any, suite: str) -> Any:
             if not nodeid.startswith(prefix):
                 return nodeid.split("::", 1)[0]
             return shard(nodeid.split("::", 2)[-1].partition("[")[0], workers)
+
+        def remove_node(self, node: Any) -> Any:
+            """Count the test that crashed its worker as done: run again, it would crash the next worker, too."""
+            work = self.assigned_work.get(node, {}).values()
+            pending = ((tests, test) for tests in work for test, done in tests.items() if not done)
+            found = next(pending, None)
+            if found is not None:
+                found[0][found[1]] = True
+            super().remove_node(node)
+            return found[1] if found is not None else None
 
     return CaseScheduling(config, log)

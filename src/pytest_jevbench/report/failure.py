@@ -14,7 +14,7 @@ from ..wire import Question, argmax
 
 WIDTH = 110
 BAR = 24
-MOST_LINES = 12
+MOST_LINES = 8
 """An edit or an answer of more lines is cut in the middle, and says so."""
 
 
@@ -44,7 +44,12 @@ def explain(test: Test, judged: Judged, rerun: str = "") -> str:
     ]
     if rerun:
         lines.append(f"  rerun: {rerun}")
-    return "\n".join(lines)
+    return "\n".join(_printable(line) for line in lines)
+
+
+def _printable(line: str) -> str:
+    """Escape control characters: ids and texts come from anywhere."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in line)
 
 
 def _flip(flip: bool | None) -> str:  # noqa: FBT001 - one of three states, named by its only caller
