@@ -274,12 +274,12 @@ class Card(BaseModel):
         """Write the card whole or not at all, in place of an older one. Raises CardError when that fails."""
         path = Path(path)
         absent = {name for name in ("suite", "cases") if getattr(self, name) is None}
-        text = json.dumps(self.model_dump(exclude=absent), ensure_ascii=False, allow_nan=False, indent=1)
+        text = _text(self.model_dump(exclude=absent))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text + "\n")
+                file.write(text)
             try:
                 Path(name).chmod(0o644)
                 Path(name).replace(path)
@@ -397,6 +397,20 @@ class Card(BaseModel):
                 ]
             )
         return rows
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    """Write one field a line and one test a line: readable, and many times faster than indenting."""
+
+    def plain(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    lines = [
+        f"{plain(key)}: "
+        + ("[\n  " + ",\n  ".join(map(plain, value)) + "\n ]" if isinstance(value, list) and value else plain(value))
+        for key, value in data.items()
+    ]
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
 
 
 def _agree(card: Card, path: Path) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -201,6 +202,7 @@ def _check_requests(requests: Any, where: str, case: Case) -> None:
                 check_question(question, f"{place}.{key}", PlanError)
 
 
+@lru_cache(maxsize=8192)
 def escaped(text: str) -> str:
     """Percent-escape what pytest would take for its own in a node id: `::`, brackets, `%` and control characters."""
     text = re.sub(r"[%\[\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", _quoted, text)

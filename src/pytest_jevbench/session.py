@@ -5,6 +5,7 @@ It hangs in `config.stash` and is registered as a plugin of its own, so that a s
 
 from __future__ import annotations
 
+import gc
 import heapq
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -223,6 +224,8 @@ class JevSession:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Find the model and send the opening request before the first test."""
+        # Thousands of items, cases and rows live until the end: the cyclic collector need not look at them again.
+        gc.freeze()
         tests = self.upcoming = list(_tests_of(session.items))
         self.explains_all = self.explains_all or len(tests) == 1
         option = self.config.option
@@ -315,6 +318,10 @@ class JevSession:
             if live:
                 return "passed", "", ""
         return None
+
+    def pytest_unconfigure(self) -> None:
+        """Spare the interpreter a search for garbage among thousands of reports on its way out."""
+        gc.freeze()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

@@ -320,6 +320,8 @@ Fail = Callable[[str, Any], AnswerFormatError]
 
 
 def _probability(value: Any, fail: Fail, shown: Any) -> float:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise fail("a probability is missing or no number", shown)
     try:
