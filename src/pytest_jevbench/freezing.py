@@ -67,7 +67,7 @@ def freeze_sample(folder: Path, out: Path, per_domain: int) -> Suite:
     suite = read_suite(folder)
     cases = list(suite.plan.cases.values())
     texts = {
-        (row.relation, row.case, row.key): row.line.decode()
+        (row.relation, row.case, row.key, *row.place): row.line.decode()
         for test in suite.plan.tests
         for row in test.rows
         if isinstance(row, Row)
@@ -85,7 +85,7 @@ def freeze_sample(folder: Path, out: Path, per_domain: int) -> Suite:
         "selection": selection,
     }
     lines = [json.dumps(header, ensure_ascii=False)]
-    lines += [texts[trial.relation, trial.case, trial.key] for trial in chosen]
+    lines += [texts[trial.relation, trial.case, trial.key, trial.v, trial.t] for trial in chosen]
     out.mkdir(parents=True, exist_ok=True)
     manifest = {
         **_kept(out),

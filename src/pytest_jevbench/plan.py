@@ -38,6 +38,12 @@ class Row:
     line: bytes
     where: str
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The row's variant and draw."""
+        raw = load_json(self.line.decode())
+        return raw["v"], raw["t"]
+
     def trial(self, case: Case) -> Trial:
         """Decode the row against its case."""
         raw = load_json(self.line.decode())

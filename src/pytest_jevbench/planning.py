@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -208,7 +209,9 @@ def plan_text(
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """Return JSON as plans spell it: non-ASCII kept, but for lone surrogates, which no file can hold."""
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _parts(trial: Trial, known: Mapping[str, str], questions: Batch) -> dict[str, Any]:

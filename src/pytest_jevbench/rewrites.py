@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import SuiteError
 from .lines import objects, read_bytes
-from .wire import Question, load_json, problems
+from .wire import Question, check_question, load_json, problems
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -62,15 +62,24 @@ class Bank:
     def translation(self, question: Question) -> tuple[str, Mapping[str, Any]] | None:
         """Return (kind, translated fields) of a whole question in the first language, None when there is none.
 
-        A translation that does not keep the option ids or the number of levels is not used.
+        A translation that does not keep the option ids or the number of levels, or that may not be sent, is not used.
         """
         own = {"instructions": question.get("instructions"), "criteria": question.get("criteria")}
         source = json.dumps(own)
         for kind in sorted(self._translations):
             rewrite = self._translations[kind].get(source)
-            if isinstance(rewrite, dict) and (ordered := _in_order(rewrite, own)) is not None:
+            ordered = _in_order(rewrite, own) if isinstance(rewrite, dict) else None
+            if ordered is not None and _may_be_sent(question, ordered):
                 return kind, ordered
         return None
+
+
+def _may_be_sent(question: Question, fields: Mapping[str, Any]) -> bool:
+    try:
+        check_question({**question, **fields}, "", SuiteError)
+    except SuiteError:
+        return False
+    return True
 
 
 def _spaced(source: str) -> str:

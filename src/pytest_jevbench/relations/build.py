@@ -6,7 +6,6 @@ No answer is within reach: a plan is made before anything is asked, and a relati
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,9 +160,3 @@ def inserted(options: Mapping[str, Any], after: str, new: str, text: Any) -> dic
         if option == after:
             result[new] = text
     return result
-
-
-def translation_source(question: Question) -> str:
-    """Return the source text under which a whole question's translations stand in the bank."""
-    fields = {"instructions": question.get("instructions"), "criteria": question.get("criteria")}
-    return json.dumps(fields, ensure_ascii=False)

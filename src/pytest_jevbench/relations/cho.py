@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
 from ..wire import renorm
 from . import words
@@ -73,7 +73,7 @@ def _pairs(site: Site) -> int:
 
 
 def _pair_alone(site: Site) -> Built:
-    pair = list(list(combinations(site.question["criteria"], 2))[site.v])
+    pair = list(next(islice(combinations(site.question["criteria"], 2), site.v, None)))
     return _only(site, pair, pair=pair)
 
 

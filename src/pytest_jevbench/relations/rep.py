@@ -96,7 +96,9 @@ FIXED_WORDS = frozenset(
         *("fewer", "fewest", "least", "greater", "larger", "smaller", "higher", "lower", "longer", "shorter"),
         *("earlier", "later", "better", "worse", "older", "newer", "before", "after", "above", "below", "under"),
         *("beyond", "every", "always", "three", "seven", "eight", "eleven", "twelve", "twenty", "thirty", "forty"),
-        *("fifty", "hundred", "thousand", "million", "billion", "first", "second", "third", "fourth", "fifth"),
+        *("fifty", "sixty", "seventy", "eighty", "ninety", "dozen", "hundred", "thousand", "million", "billion"),
+        *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+        *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
     }
 )
 """Words of five letters or more in which a slip could change what is asked: negations, comparatives, numbers."""
@@ -107,7 +109,10 @@ def _with_typos(text: str, site: Site) -> str:
     found = [
         match
         for match in re.finditer(r"[^\W\d_]{5,}(?:['’][^\W\d_]+)?", text)
-        if match[0].lower() not in FIXED_WORDS and not match[0].lower().endswith(("n't", "n’t")) and _swaps(match[0])
+        if match[0].lower() not in FIXED_WORDS
+        and not match[0].lower().endswith(("n't", "n’t"))
+        and not text[match.end() :].lstrip().lower().startswith("than ")
+        and _swaps(match[0])
     ]
     for match in sorted(site.rng.sample(found, min(2, len(found))), key=lambda each: each.start()):
         i = match.start() + site.rng.choice(_swaps(match[0]))
@@ -121,14 +126,18 @@ def _swaps(word: str) -> list[int]:
 
 
 def _without_punctuation(text: str, site: Site) -> str:
-    """Drop punctuation at the edges of words; what stands inside a word or number, %, and apostrophes stay."""
+    """Drop punctuation at the edges of words.
+
+    Apostrophes and % stay, and what may be part of a number or a name: signs inside a word, before a digit, or alone.
+    """
     del site
     kept = []
-    for i, sign in enumerate(text):
-        inside = 0 < i < len(text) - 1 and text[i - 1].isalnum() and text[i + 1].isalnum()
-        if unicodedata.category(sign).startswith("P") and sign not in "'’%" and not inside:
-            continue
-        kept.append(sign)
+    padded = f" {text} "
+    for before, sign, after in zip(padded, text, padded[2:], strict=False):
+        meant = sign in "'’%" or after.isdigit() or (before.isalnum() and after.isalnum())
+        alone = before.isspace() and after.isspace()
+        if meant or alone or not unicodedata.category(sign).startswith("P"):
+            kept.append(sign)
     return " ".join("".join(kept).split())
 
 

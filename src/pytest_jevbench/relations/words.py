@@ -15,8 +15,8 @@ VERBOSITY = (
 
 NEGATION = (
     'The right answer to the question "{q}" is "no". Is this statement true?',
-    'Suppose somebody answers "no" to the question that follows. Would that be right? {q}',
-    'Is "no" the correct reply here? {q}',
+    'Would it be right to answer "no" to the question "{q}"?',
+    'Is "no" the correct reply to the question "{q}"?',
 )
 
 CHOICE_COMPLEMENT = (
@@ -36,7 +36,7 @@ SCORE_COMPLEMENT = (
 )
 
 SCORE_CUMULATIVE = (
-    'Question: {q} The scale, lowest level first: {menu}. Is the right level "{o}" or one above it?',
+    'Question: {q} The scale, lowest level first: {menu}. Is the right level "{o}" or any level above it?',
     'On a scale that rises through {menu}, the question is: {q} Does the right answer stand at "{o}" or higher?',
 )
 
@@ -72,8 +72,8 @@ QUANTIFIERS = {
     "any": 'Three questions about the text: (i) {a} (ii) {b} (iii) {c} Is "yes" the answer to one or more of them?',
 }
 
-STRONG = 'Does the text prove, beyond any doubt, that "yes" is the answer to this question? {q}'
-WEAK = 'Does the text at least allow that "yes" is the answer to this question? {q}'
+STRONG = 'Does the text prove, beyond any doubt, that the answer to the question "{q}" is "yes"?'
+WEAK = 'Does the text at least allow that the answer to the question "{q}" is "yes"?'
 
 PAIR = "Answer two yes/no questions about the text at once. First: {a} Second: {b}"
 PAIR_OPTIONS = {
@@ -116,15 +116,15 @@ OFF_TOPIC = {
     "tide_table": "Looks up when high water reaches the pier",
     "bread_oven": "Bakes rye loaves in a wood oven",
     "bird_ringing": "Rings young storks on the meadow",
-    "violin_tuning": "Tunes violins before a concert",
+    "violin_tuning": "Tunes violins for a concert",
     "glacier_walk": "Guides hikers over a glacier",
-    "bee_keeping": "Tends beehives among the heather",
+    "bee_keeping": "Tends beehives in the heather",
     "chess_opening": "Studies openings of chess masters",
     "pottery_glaze": "Mixes glazes for pottery bowls",
-    "comet_watch": "Watches comets through a telescope",
-    "sheep_shearing": "Shears sheep ahead of summer",
+    "comet_watch": "Watches comets with a telescope",
+    "sheep_shearing": "Shears sheep in early June",
     "kite_festival": "Flies paper kites on the beach",
-    "mushroom_hunt": "Gathers chanterelles under spruce trees",
+    "mushroom_hunt": "Gathers chanterelles near spruces",
 }
 
 FILLERS = (
