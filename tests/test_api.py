@@ -19,7 +19,7 @@ from server import Server, answers, send
 
 
 def luce(state: object, questions: dict[str, object]) -> object:
-    return embedded("luce").ask(Request.of(state, questions)).answers  # type: ignore[arg-type]
+    return embedded("luce").ask(Request.of(state, questions)).answers  # type: ignore[arg-type] # what users pass
 
 
 def test_evaluate_gives_the_card_of_a_pytest_run(pytester: pytest.Pytester) -> None:
@@ -97,7 +97,7 @@ def test_failed_requests_are_recorded_and_leave_relations_unscored() -> None:
 
 def test_a_model_that_cannot_be_used_raises_before_anything_else() -> None:
     with pytest.raises(ModelError, match="no answers object"):
-        evaluate(lambda state, questions: None, "upstream:examples", cache=None, progress=False)  # noqa: ARG005
+        evaluate(lambda state, questions: None, "upstream:examples", cache=None, progress=False)  # noqa: ARG005 - a model takes both
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_a_model_that_cannot_be_used_raises_before_anything_else() -> None:
 )
 def test_wrong_arguments_are_named(arguments: dict[str, object], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        evaluate(luce, cache=None, progress=False, **arguments)  # type: ignore[arg-type]
+        evaluate(luce, cache=None, progress=False, **arguments)  # type: ignore[arg-type] # what users pass
 
 
 def test_what_is_no_model_is_named() -> None:
     for wrong in (3, [], [luce, 4], "http://127.0.0.1"):
         with pytest.raises(SettingError):
-            evaluate(wrong, "upstream:examples", cache=None)  # type: ignore[arg-type]
+            evaluate(wrong, "upstream:examples", cache=None)  # type: ignore[arg-type] # what users pass
 
 
 def test_check_reads_every_answer_of_one_request() -> None:
@@ -137,7 +137,7 @@ def test_check_reads_every_answer_of_one_request() -> None:
 
 def test_check_raises_what_has_to_be_fixed() -> None:
     with pytest.raises(AnswerFormatError, match="question 'delayed'"):
-        check(lambda state, questions: {})  # noqa: ARG005
+        check(lambda state, questions: {})  # noqa: ARG005 - a model takes both
 
 
 def test_the_progress_bar_is_off_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,3 +204,16 @@ def test_the_commands_suites_export_and_freeze(tmp_path: Path, capsys: pytest.Ca
     assert len(sample.plan.tests) == len(whole.plan.tests) > 30
     with pytest.raises(SystemExit):
         main(["freeze", str(tmp_path / "own"), "--sample", "0"])
+
+
+def test_the_command_rewrite_stats_counts_a_bank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = [(True, None), (True, True), (True, False), (False, None)]
+    lines = [
+        {"kind": "paraphrase", "source": f"Is it {i}?", "rewrite": "Is it?", "accepted": accepted, "audited": audited}
+        for i, (accepted, audited) in enumerate(verdicts)
+    ]
+    bank = tmp_path / "bank.jsonl"
+    bank.write_text("\n".join(map(json.dumps, lines)))
+    assert main(["rewrite", "stats", str(bank)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["paraphrase", "4", "3", "2", "1", "1"]
+    assert main(["rewrite", "stats", str(tmp_path / "none.jsonl")]) == 2

@@ -156,7 +156,7 @@ def test_fixtures_and_items_share_requests(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_all(jev_relation): ...")
     result = run(pytester, "--jev-embedded=uniform", "--jev-suite=upstream:examples", ".")
     found = card(pytester, "last-card.json")
-    assert found["requests"]["sent"] == 43  # type: ignore[index]
+    assert found["requests"]["sent"] == 43  # type: ignore[index] # cards are JSON
     assert found["partial"] is None
     assert result.parseoutcomes()["passed"] > 50
 
@@ -175,7 +175,7 @@ def test_a_request_that_fails_is_an_error_of_the_users_test(pytester: pytest.Pyt
     result = run(pytester, "--jev-callable=model:answer", *SUITE[1:])
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*ModelError*the function raised RuntimeError*out of memory*"])
-    assert len(card(pytester)["errors"]) == 1  # type: ignore[arg-type]
+    assert len(card(pytester)["errors"]) == 1  # type: ignore[arg-type] # cards are JSON
 
 
 def test_the_model_can_be_asked_without_a_plan(pytester: pytest.Pytester) -> None:

@@ -265,7 +265,7 @@ def test_luce_gives_an_option_more_when_it_is_listed_twice(
 
 
 def test_luce_reads_the_state_the_instructions_and_the_description() -> None:
-    other_text = {**CHOICE, "criteria": {**CHOICE["criteria"], "other": "none of these"}}  # type: ignore[dict-item]
+    other_text = {**CHOICE, "criteria": {**CHOICE["criteria"], "other": "none of these"}}  # type: ignore[dict-item] # questions are JSON
     asked = [
         alone("luce", STATE, CHOICE),
         alone("luce", STATE + "!", CHOICE),

@@ -639,7 +639,7 @@ def a_score(draw: Draw, least: int = 2) -> Dist:
 
 
 def any_question(draw: Draw) -> Dist:
-    return draw(st.sampled_from([a_noul, a_choice, a_score]))(draw)  # type: ignore[no-any-return]
+    return draw(st.sampled_from([a_noul, a_choice, a_score]))(draw)  # type: ignore[no-any-return] # hypothesis gives Any
 
 
 def shared(draw: Draw, value: float) -> tuple[float, float]:
@@ -773,7 +773,7 @@ def all_or_any_of_three(name: str, draw: Draw) -> Evidence:
 def joint_of_two(name: str, draw: Draw) -> Evidence:
     worlds = Worlds(draw)
     joint = {
-        f"{x:d}{y:d}": worlds.p(lambda a, b, _c, x=x, y=y: a == x and b == y)  # type: ignore[misc]
+        f"{x:d}{y:d}": worlds.p(lambda a, b, _c, x=x, y=y: a == x and b == y)  # type: ignore[misc] # a lambda with defaults
         for x in (False, True)
         for y in (False, True)
     }

@@ -77,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     freeze.add_argument("--out", type=Path, metavar="DIR", help="where the sample goes (default: DIR-mini)")
     freeze.set_defaults(run=_freeze)
 
+    rewrite = commands.add_parser("rewrite", help="look at a rewrite bank")
+    counting = rewrite.add_subparsers(metavar="ACTION", required=True).add_parser("stats", help="count it by kind")
+    counting.add_argument("bank", type=Path, metavar="BANK")
+    counting.set_defaults(run=_rewrite_stats)
+
     suites = commands.add_parser("suites", help="list the suites, or export one to a folder of its own")
     suites.set_defaults(run=_suites)
     exporting = suites.add_subparsers(metavar="ACTION").add_parser("export", help="write a suite to a new folder")
@@ -197,6 +202,18 @@ def _freeze(options: argparse.Namespace) -> int:
         suite = freeze_sample(folder, out, options.sample)
     print(f"{suite.folder}: {len(suite.plan.tests):,} tests of {len(suite.plan.cases):,} cases")
     print(f"plan text SHA-256 {suite.plan_sha256}")
+    return 0
+
+
+def _rewrite_stats(options: argparse.Namespace) -> int:
+    from .card import aligned
+    from .rewrites import count_rewrites, read_rewrites
+
+    rows = [["kind", "candidates", "accepted", "usable", "confirmed", "rejected by audit"]]
+    for each in count_rewrites(read_rewrites(options.bank)):
+        numbers = (each.candidates, each.accepted, each.usable, each.confirmed, each.rejected)
+        rows.append([each.kind, *map(str, numbers)])
+    print(aligned(rows))
     return 0
 
 

@@ -40,8 +40,20 @@ def make_client(config: pytest.Config) -> Client:
         raise pytest.UsageError(str(error)) from error
 
 
+def worker_input(config: Any) -> dict[str, Any]:
+    """Return what the controller told this worker; empty in any other process. pytest does not declare the field."""
+    told: dict[str, Any] = getattr(config, "workerinput", {})
+    return told
+
+
+def worker_output(config: Any) -> dict[str, Any]:
+    """Return what this worker will tell the controller at its end."""
+    told: dict[str, Any] = config.workeroutput
+    return told
+
+
 def _workers(config: pytest.Config) -> int:
-    return int(getattr(config, "workerinput", {}).get("workercount", 1))
+    return int(worker_input(config).get("workercount", 1))
 
 
 def _budget(config: pytest.Config) -> int | None:
@@ -49,13 +61,13 @@ def _budget(config: pytest.Config) -> int | None:
     most, workers = options.connection(config).max_requests, _workers(config)
     if most is None or workers == 1:
         return most
-    number = int(config.workerinput["workerid"].removeprefix("gw"))  # type: ignore[attr-defined]
+    number = int(worker_input(config)["workerid"].removeprefix("gw"))
     return most // workers + (number % workers < most % workers)
 
 
 def _share(config: pytest.Config, replicas: Sequence[Model]) -> tuple[Sequence[Model], list[int]]:
     """Return the replicas that this process may ask, and how many slots each has here."""
-    share: list[int] | None = getattr(config, "workerinput", {}).get("jev_slots")
+    share: list[int] | None = worker_input(config).get("jev_slots")
     if share:
         own = sorted(set(share))
         return [replicas[i] for i in own], [share.count(i) for i in own]

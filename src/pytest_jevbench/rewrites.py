@@ -132,3 +132,33 @@ def _parse(path: Path, data: bytes) -> Iterator[Rewrite]:
             field, message, found = problems(broken, raw)[0]
             raise SuiteError(message, f"{where}: {field}", found) from None
         yield Rewrite(line.kind, line.source, line.rewrite, line.accepted, line.audited)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rewrites of one kind a bank holds; `usable` leaves out what an audit rejected."""
+
+    kind: str
+    candidates: int
+    accepted: int
+    usable: int
+    confirmed: int
+    rejected: int
+
+
+def count_rewrites(rewrites: Iterable[Rewrite]) -> list[Counts]:
+    """Count a bank by kind, in order of first appearance: what was accepted, what may be used, what was audited."""
+    by_kind: dict[str, list[Rewrite]] = {}
+    for each in rewrites:
+        by_kind.setdefault(each.kind, []).append(each)
+    return [
+        Counts(
+            kind,
+            len(found),
+            sum(each.accepted for each in found),
+            sum(each.usable() for each in found),
+            sum(each.usable(audited_only=True) for each in found),
+            sum(each.accepted and each.audited is False for each in found),
+        )
+        for kind, found in by_kind.items()
+    ]

@@ -15,6 +15,7 @@ import pytest
 
 from . import options
 from .plan import Test
+from .provider import worker_input, worker_output
 from .session import JevSession
 
 SHARDS = 4
@@ -57,18 +58,18 @@ class WorkerSession(JevSession):
         """Find the model. One that lives in workers is opened by the first, a served one by the controller."""
         try:
             self.opened = self.client is not None
-            first = self.config.workerinput["workerid"] == "gw0"  # type: ignore[attr-defined]
+            first = worker_input(self.config)["workerid"] == "gw0"
             if first and not hasattr(self.client.model, "url"):
                 super().open(tests)
         except pytest.UsageError as error:
             # Only the controller can end the session with the right exit code.
             self.unusable = str(error)
-            self.config.workeroutput["jevbench_unusable"] = self.unusable  # type: ignore[attr-defined]
+            worker_output(self.config)["jevbench_unusable"] = self.unusable
             self.stop(self.unusable)
 
     def ahead_of(self, test: Test) -> Sequence[Test]:
         """Return the tests of the same shard: this worker will run them after this one."""
-        workers = int(self.config.workerinput["workercount"])  # type: ignore[attr-defined]
+        workers = int(worker_input(self.config)["workercount"])
         own = shard(test.case.id, workers)
         return [each for each in self.upcoming if shard(each.case.id, workers) == own]
 
@@ -88,7 +89,7 @@ class WorkerSession(JevSession):
         last = self.counts()
         if last is not None and self.run.client is not None:
             last["notes"] = self.run.client.pool.notes()
-            session.config.workeroutput["jevbench"] = last  # type: ignore[attr-defined]
+            worker_output(session.config)["jevbench"] = last
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print nothing: the controller does."""
@@ -157,7 +158,7 @@ def _case_scheduler(config: pytest.Config, log: Any, suite: str) -> Any:
     workers = len(config.option.tx)
     prefix = f"{escaped(suite)}::"
 
-    class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
         """Scopes are shards of cases; other tests are kept together by file."""
 
         def _split_scope(self, nodeid: str) -> str:

@@ -96,4 +96,5 @@ def find_callable(spec: str) -> Function:
         found = getattr(found, part)
     if not callable(found):
         raise SettingError("this is no function", spec, show(found), "fn(state, questions) -> answers")
-    return found  # type: ignore[no-any-return]
+    function: Function = found
+    return function
