@@ -22,7 +22,7 @@ from .errors import AskError, BudgetSpent, ModelError, Refused, show
 from .model.base import Model, Reply, Request
 from .replicas import LATER, NOW, Pool
 from .statistics import Statistics
-from .wire import Answers, Batch, read_answers, sent_form
+from .wire import Answers, Batch, read_answers
 
 KEPT_READ = 512
 """Answers kept ready in memory: more than are ever fetched ahead, and the units of a suite share requests."""
@@ -65,7 +65,7 @@ class Client:
 
     def ask(self, state: Any, questions: Batch, repeat: int = 0) -> Answers:
         """Return the answers to a request. Raises AnswerFormatError, ModelError, Refused or BudgetSpent."""
-        request = Request.of(state, {key: sent_form(question) for key, question in questions.items()})
+        request = Request.of(state, questions)
         key = _key(request, repeat)
         while True:
             with self._lock:
@@ -86,7 +86,7 @@ class Client:
 
     def fetch_ahead(self, state: Any, questions: Batch) -> None:
         """Let a request go out before a test asks for it."""
-        request = Request.of(state, {key: sent_form(question) for key, question in questions.items()})
+        request = Request.of(state, questions)
         key = _key(request, 0)
         with self._lock:
             if key in self._failures or key in self._read:
@@ -114,7 +114,7 @@ class Client:
         the `model` it names differs from the kept one, everything kept of that model is set aside.
         Raises as `ask` does.
         """
-        request = Request.of(case.state, {name: sent_form(question) for name, question in case.questions.items()})
+        request = Request.of(case.state, case.questions)
         key = _key(request, 0)
         kept = self._store.get(key)
         with self._lock:

@@ -9,6 +9,7 @@ little memory.
 from __future__ import annotations
 
 import gc
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from .case import Case
 from .errors import PlanError, near, show
 from .lines import decode
 from .relations import CATALOGUE, Relation, Trial
-from .wire import Question, check_question, load_json, sent_form
+from .wire import Question, check_question, sent_form
 
 FORMAT = 1
 ROW_KEYS = ("case", "relation", "key", "v", "t", "targets", "requests", "params", "reduced")
@@ -41,12 +42,12 @@ class Row:
     @property
     def place(self) -> tuple[int, int]:
         """The row's variant and draw."""
-        raw = load_json(self.line.decode())
+        raw = json.loads(self.line)
         return raw["v"], raw["t"]
 
     def trial(self, case: Case) -> Trial:
         """Decode the row against its case."""
-        raw = load_json(self.line.decode())
+        raw = json.loads(self.line)
         requests = {
             label: {
                 key: case.questions[question["@"]] if "@" in question else sent_form(question)

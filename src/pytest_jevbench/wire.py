@@ -75,6 +75,7 @@ def _no_constant(name: str) -> Any:
 
 
 _strict = json.JSONDecoder(object_pairs_hook=_refusing, parse_constant=_no_constant)
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _lenient = json.JSONDecoder(object_pairs_hook=_marking)
 
 
@@ -210,7 +211,7 @@ def outcomes(question: Question) -> tuple[str, ...]:
 
 def request_text(state: Any, questions: Batch) -> str:
     """Return the order-preserving text that identifies a request (two orders are two requests)."""
-    return json.dumps({"state": state, "questions": questions}, ensure_ascii=False, separators=(",", ":"))
+    return _compact.encode({"state": state, "questions": questions})
 
 
 # Distributions
@@ -320,8 +321,6 @@ Fail = Callable[[str, Any], AnswerFormatError]
 
 
 def _probability(value: Any, fail: Fail, shown: Any) -> float:
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise fail("a probability is missing or no number", shown)
     try:
@@ -348,7 +347,12 @@ def _read_probabilities(
     missing = [name for name in names if name not in given]
     if missing:
         raise fail(f"the probability of {show(missing[0], 60)} is missing", dict(given))
-    values = [_probability(given[name], fail, {name: given[name]}) for name in names]
+    values = [
+        value
+        if type(value := given[name]) is float and 0.0 <= value <= 1.0
+        else _probability(value, fail, {name: value})
+        for name in names
+    ]
     total = math.fsum(values)
     if total <= 0:
         raise fail("the probabilities sum to zero", dict(given))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ..wire import Batch, request_text
+from ..wire import Batch, request_text, sent_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,11 @@ class Request:
 
     @staticmethod
     def of(state: Any, questions: Batch) -> Request:
-        """Make a request. Two orders of the same questions are two requests."""
+        """Make a request. Two orders of the same questions are two requests; a null Noul criteria is left out."""
         text = request_text(state, questions)
+        if '"criteria":null' in text:
+            questions = {key: sent_form(question) for key, question in questions.items()}
+            text = request_text(state, questions)
         return Request(state, questions, text, hashlib.sha256(text.encode(errors="surrogatepass")).digest())
 
 
