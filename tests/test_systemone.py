@@ -20,7 +20,8 @@ from pytest_jevbench.cache import MemoryStore
 from pytest_jevbench.client import Client
 from pytest_jevbench.errors import AskError, ModelError, Refused, SettingError
 from pytest_jevbench.model import Reply, Request
-from pytest_jevbench.model.systemone import LONGEST_PAUSE, SystemOne, checked_url, systemone, without_secrets
+from pytest_jevbench.model.base import without_secrets
+from pytest_jevbench.model.systemone import LONGEST_PAUSE, SystemOne, checked_url, systemone
 from server import (
     CLOSE,
     RESET,

@@ -21,6 +21,7 @@ from .collect import JevItem, SuiteCollector, make_anchor, point_arguments
 from .errors import AskError, CardError, JevbenchError, ModelError, SettingError, near, show
 from .evidence import gather
 from .judge import Judged, from_plain, plain
+from .model.base import without_secrets
 from .own import OwnCases, read_own
 from .plan import Test, escaped
 from .prefetch import Prefetcher
@@ -439,8 +440,6 @@ def check_selection(config: pytest.Config) -> None:
 
 def _own_arguments(config: pytest.Config) -> list[str]:
     """Return the options of this plugin as they were typed, without what only concerns the report."""
-    from .model.systemone import without_secrets
-
     found = []
     for name in (*options.PLANS, *options.OWN, *SOURCES, "model-id", "revision", "api-key-env", "tolerance", "cache"):
         value = config.getoption(f"jevbench_{name.replace('-', '_')}")

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit, urlunsplit
 
 from ..wire import Batch, request_text, sent_form
 
@@ -59,3 +60,15 @@ class Model(Protocol):
     def close(self) -> None:
         """Give connections back."""
         ...
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL without user, password and query, for messages and cards."""
+    try:
+        parts = urlsplit(url)
+        if not parts.netloc and "@" in url:
+            return "an address that cannot be parsed"
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    except ValueError:
+        return "an address that cannot be parsed"

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import httpx
 
 from .. import __version__
 from ..errors import AskError, ModelError, Refused, SettingError, show
 from ..wire import Repeated, load_answer_json
-from .base import Reply, Request
+from .base import Reply, Request, without_secrets
 
 RETRIED = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses that another try may mend; other 4xx are refusals."""
@@ -309,18 +309,6 @@ def checked_url(url: str) -> str:
             expected="like http://127.0.0.1:8000/v1/systemone",
         )
     return url
-
-
-def without_secrets(url: str) -> str:
-    """Return a URL without user, password and query, for messages and cards."""
-    try:
-        parts = urlsplit(url)
-        if not parts.netloc and "@" in url:
-            return "an address that cannot be parsed"
-        host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, parts.path, "", ""))
-    except ValueError:
-        return "an address that cannot be parsed"
 
 
 def systemone(url: str, model: str = "jev-latest", **settings: Any) -> SystemOne:
