@@ -184,7 +184,10 @@ class Server:
         while line := stream.readline().decode("latin-1").strip():
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
-        raw, body = stream.read(int(headers.get("content-length", 0))), None
+        length = int(headers.get("content-length", 0))
+        raw, body = stream.read(length), None
+        if len(raw) < length:  # the client died while it sent
+            return None
         with suppress(ValueError):
             body = json.loads(raw)
         with self._lock:

@@ -43,6 +43,10 @@ class Store(Protocol):
         """Keep an answer."""
         ...
 
+    def flush(self) -> None:
+        """Write what is pending, so that other processes see it."""
+        ...
+
     def set_aside(self) -> int:
         """Stop seeing everything kept so far; return how many answers that were."""
         ...
@@ -65,6 +69,9 @@ class MemoryStore:
     def put(self, key: str, body: str) -> None:
         """Keep an answer."""
         self._kept[key] = Entry(body, time.time())
+
+    def flush(self) -> None:
+        """Nothing is pending."""
 
     def set_aside(self) -> int:
         """Forget everything."""
@@ -140,6 +147,11 @@ class SqliteStore:
             )
             if len(self._pending) >= BATCH or time.monotonic() - self._flushed > LONGEST_WAIT:
                 self._flush()
+
+    def flush(self) -> None:
+        """Write what is pending, so that other processes see it."""
+        with self._lock, _explaining(self.path):
+            self._flush()
 
     def set_aside(self) -> int:
         """Begin a new epoch of this model; return how many answers are no longer seen."""

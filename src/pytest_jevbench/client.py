@@ -128,6 +128,7 @@ class Client:
             if _read_entry(kept, questions) != _read_entry(now, questions):
                 self.statistics.set_aside = self._store.set_aside()
                 self._store.put(key, now.body)
+        self._store.flush()
 
     def close(self) -> None:
         """Write what is pending and give connections back; requests in flight are left behind."""

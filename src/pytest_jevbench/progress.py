@@ -25,7 +25,6 @@ class Progress:
         self._started = self._shown = time.monotonic()
         self.live = reporter is not None and config.option.verbose == 0 and reporter.isatty and total > 1
         """Whether the line is rewritten in place, instead of pytest's dots."""
-        self._drawn = False
 
     def count(self, *, violated: bool = False, error: bool = False) -> None:
         """Count a test that has ended."""
@@ -41,7 +40,6 @@ class Progress:
             return
         self._shown = now
         if self.live:
-            self._drawn = True
             self._reporter.rewrite(self.line(now), erase=True)
         else:
             self._reporter.ensure_newline()
@@ -61,7 +59,6 @@ class Progress:
 
     def end(self) -> None:
         """Leave the last line where it is."""
-        if self._drawn and self._reporter is not None:
+        if self.live and self._reporter is not None:
             self._reporter.rewrite(self.line(time.monotonic()), erase=True)
             self._reporter.write("\n")
-            self._drawn = False

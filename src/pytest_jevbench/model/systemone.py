@@ -51,7 +51,7 @@ class SystemOne:
         self.revision = revision
         self.timeout, self.retries = timeout, retries
         self._secrets = _secrets(api_key, self.url)
-        self._answered = False
+        self._answered = self._down = False
         self.replicated = False
         headers = {
             "Content-Type": "application/json",
@@ -84,14 +84,13 @@ class SystemOne:
             outcome = self._try(body)
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=dict(causes))
-            hopeless = outcome.cause == "connection" and self.replicated
+            unreachable = outcome.cause in ("connection", "reset", "timeout")
+            hopeless = unreachable and (self._down or (outcome.cause == "connection" and self.replicated))
             if attempt == self.retries or not outcome.passing or hopeless:
                 error = self._error(outcome, tries=attempt + 1)
                 error.retries = dict(causes)
-                error.unreachable = outcome.cause in ("connection", "reset", "timeout")
-                if error.unreachable:
-                    # The next request must not wait through the same tries again.
-                    self._answered = False
+                # The next request must not wait through the same tries again.
+                error.unreachable = self._down = unreachable
                 raise error
             causes[outcome.cause] += 1
             time.sleep(_pause(attempt, outcome.retry_after))
@@ -116,7 +115,7 @@ class SystemOne:
             return _Failure("size", "the answer is too large", f"more than {LARGEST_BODY} bytes", passing=False)
         except (httpx.TransportError, httpx.DecodingError) as broken:
             return _Failure("reset", f"the connection failed ({type(broken).__name__})", str(broken))
-        self._answered = True
+        self._answered, self._down = True, False
         text = self._hidden(text)
         headers = httpx.Headers({name: self._hidden(value) for name, value in headers.items()})
         if status == 200:

@@ -1,0 +1,307 @@
+"""Whole runs against servers that misbehave: what was judged is kept, nothing is invented, nothing is sent twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import LEAN
+from server import CLOSE, RESET, Behaviour, End, Received, Server, answers, cut, late, proper, reset, send
+
+Run = Callable[..., pytest.RunResult]
+Card = Callable[..., dict[str, Any]]
+EXAMPLES = "--jev-suite=upstream:examples"
+RECORD = "--jev-violations=record"
+
+
+def deviations(card: dict[str, Any]) -> dict[str, float]:
+    return {test["id"]: test["deviation"] for test in card["tests"]}
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The card of an undisturbed run of the examples."""
+    folder = tmp_path_factory.mktemp("calm")
+    command = [sys.executable, "-m", "pytest", *LEAN, EXAMPLES, RECORD, "--jev-embedded=luce"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    card: dict[str, Any] = json.loads((folder / ".jevbench-cache" / "last-card.json").read_text())
+    return card
+
+
+def stormy(received: Received, seen: dict[bytes, int]) -> Iterator[bytes | float | End]:
+    """Fail about every third request at its first try, each time in another way."""
+    tries = seen[received.raw] = seen.get(received.raw, -1) + 1
+    kinds: list[Behaviour] = [
+        send("slow down", 429, retry_after="0.01"),
+        send("busy", 503, retry_after="0"),
+        reset,
+        cut(CLOSE),
+        cut(RESET),
+        send("{not json"),
+    ]
+    if received.number > 0 and tries == 0 and received.number % 3 == 0:
+        return kinds[received.number // 3 % len(kinds)](received)
+    return iter([proper(received, by="luce")])
+
+
+def test_a_storm_changes_no_score(run: Run, card_of: Card, calm: dict[str, Any]) -> None:
+    seen: dict[bytes, int] = {}
+    with Server(lambda received: stormy(received, seen)) as server:
+        result = run(EXAMPLES, RECORD, f"--jev-url={server.url}", "--jev-cache=memory")
+    assert result.ret == 0
+    card = card_of()
+    assert deviations(card) == deviations(calm)
+    assert card["scores"] == calm["scores"]
+    requests = card["requests"]
+    assert requests["sent"] == requests["distinct"] == 43
+    assert sum(requests["retries"].values()) == requests["attempts"] - 43 == len(server.requests) - 43 > 5
+    assert {"429", "503", "reset", "invalid JSON"} <= set(requests["retries"])
+
+
+def dying(after: int) -> Behaviour:
+    """Answer so many requests, then refuse every connection from then on (as far as a listening socket can)."""
+    return lambda received: answers(by="luce")(received) if received.number < after else reset(received)
+
+
+def test_a_server_that_dies_ends_the_run_and_what_was_judged_is_kept(run: Run, card_of: Card) -> None:
+    part = ("--jev-suite=upstream:jevbench-mini", "--jev-groups=BAT.isolation", RECORD)
+    assert run(*part, "--jev-embedded=luce", "--jev-cache=memory").ret == 0
+    whole = card_of()
+    with Server(dying(60)) as server:
+        started = time.monotonic()
+        result = run(*part, f"--jev-url={server.url}", "--jev-retries=1")
+        assert time.monotonic() - started < 30
+    assert result.ret == 1
+    card = card_of("last-partial.json")
+    assert card["scores"]["overall"] is None
+    assert len(card["tests"]) > 20
+    assert deviations(card).items() <= deviations(whole).items()
+    assert 25 <= len(card["errors"]) <= 30
+    assert len(card["tests"]) + len(card["errors"]) < 120
+    assert any("the model died: 25 tests in a row" in reason for reason in card["partial"])
+    with Server(answers(by="luce")) as server:
+        assert run(*part, f"--jev-url={server.url}").ret == 0
+        # The opening request once more, and what is missing: nothing that was answered before.
+        assert len(server.requests) == 1 + whole["requests"]["distinct"] - 60
+    assert deviations(card_of()) == deviations(whole)
+
+
+def test_a_killed_run_goes_on_where_it_was(pytester: pytest.Pytester, run: Run, card_of: Card) -> None:
+    with Server(late(0.03, answers(by="luce"))) as server:
+        command = [sys.executable, "-m", "pytest", *LEAN, EXAMPLES, RECORD, f"--jev-url={server.url}"]
+        with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 30
+            while len(server.requests) < 25 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.kill()
+        before = {request.raw for request in server.requests}
+        sent = len(server.requests)
+        assert run(EXAMPLES, RECORD, f"--jev-url={server.url}").ret == 0
+        again = [request.raw for request in server.requests[sent:]]
+    assert card_of()["requests"]["distinct"] == 43
+    assert len(again) == len(set(again))
+    # One is the opening request; the others were in flight or not yet written at the kill.
+    assert len(before & set(again)) <= 4
+
+
+@pytest.mark.parametrize("signalled", ["SIGINT", "-x"])
+def test_ending_early_keeps_what_was_judged(pytester: pytest.Pytester, card_of: Card, signalled: str) -> None:
+    arguments = ["-x"] if signalled == "-x" else [RECORD]
+    with Server(late(0.05, answers(by="luce"))) as server:
+        command = [sys.executable, "-m", "pytest", *LEAN, EXAMPLES, f"--jev-url={server.url}", *arguments]
+        with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True) as process:
+            if signalled == "SIGINT":
+                deadline = time.monotonic() + 30
+                while len(server.requests) < 20 and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=30)
+    assert process.returncode == (2 if signalled == "SIGINT" else 1), output
+    card = card_of("last-partial.json")
+    assert 0 < len(card["tests"]) < 50
+    assert "the run stopped early" in card["partial"][0]
+    # What was fetched ahead is bounded: a few requests for the one slot.
+    assert len(server.requests) < 43
+
+
+def test_a_stuck_request_does_not_delay_the_exit(pytester: pytest.Pytester) -> None:
+    script = [answers(by="luce"), late(60, answers())]
+    with Server(script) as server:
+        command = [sys.executable, "-m", "pytest", *LEAN, EXAMPLES, f"--jev-url={server.url}"]
+        with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 30
+            while len(server.requests) < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            started = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+            assert time.monotonic() - started < 10
+
+
+def test_a_budget_bounds_what_is_sent_and_a_rerun_goes_on(run: Run, card_of: Card) -> None:
+    with Server(answers(by="luce")) as server:
+        result = run(EXAMPLES, RECORD, f"--jev-url={server.url}", "--jev-max-requests=20")
+        assert len(server.requests) == 20
+        assert result.ret == 1
+        card = card_of("last-partial.json")
+        assert {entry["kind"] for entry in card["errors"]} == {"BudgetSpent"}
+        assert all("budget spent" in entry["message"] for entry in card["errors"])
+        assert len(card["tests"]) + len(card["errors"]) == 50
+        assert run(EXAMPLES, RECORD, f"--jev-url={server.url}").ret == 0
+        assert len(server.requests) == 20 + 1 + 23
+
+
+def test_requests_are_paced(run: Run) -> None:
+    moments: list[float] = []
+
+    def noting(received: Received) -> Iterator[bytes | float | End]:
+        moments.append(time.monotonic())
+        return iter([proper(received)])
+
+    with Server(noting) as server:
+        run(
+            EXAMPLES, RECORD, f"--jev-url={server.url}", "--jev-min-interval=0.1", "--jev-groups=REP.type"
+        ).assert_outcomes(passed=2)
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert len(gaps) == 2
+    assert min(gaps) > 0.08
+
+
+@pytest.mark.parametrize(("replicas", "per_replica"), [(1, 1), (1, 3), (3, 1), (2, 2)])
+def test_no_replica_has_more_in_flight_than_it_may_and_no_score_changes(
+    run: Run, card_of: Card, calm: dict[str, Any], replicas: int, per_replica: int
+) -> None:
+    servers = [Server(late(0.01, answers(by="luce"))) for _ in range(replicas)]
+    for server in servers:
+        server.__enter__()
+    try:
+        urls = ",".join(server.url for server in servers)
+        result = run(EXAMPLES, RECORD, f"--jev-url={urls}", f"--jev-per-replica={per_replica}", "--jev-cache=memory")
+    finally:
+        for server in servers:
+            server.__exit__()
+    assert result.ret == 0
+    assert deviations(card_of()) == deviations(calm)
+    assert sum(len(server.requests) for server in servers) == 43
+    assert all(1 <= server.most_at_once <= per_replica for server in servers)
+
+
+def test_a_dead_replica_is_left_aside_and_named(run: Run, card_of: Card, calm: dict[str, Any]) -> None:
+    with Server(answers(by="luce")) as good, Server(dying(5)) as bad:
+        urls = f"{good.url},{bad.url}"
+        result = run(EXAMPLES, RECORD, f"--jev-url={urls}", "--jev-retries=0", "--jev-cache=memory")
+    assert result.ret == 0
+    assert deviations(card_of()) == deviations(calm)
+    result.stdout.fnmatch_lines([f"*replica {bad.url} was left aside * times*"])
+
+
+def test_a_change_of_the_answering_model_is_noted(run: Run, card_of: Card) -> None:
+    def changing(received: Received) -> Iterator[bytes | float | End]:
+        return iter([proper(received, model="v1" if received.number < 30 else "v2")])
+
+    with Server(changing) as server:
+        result = run(EXAMPLES, RECORD, f"--jev-url={server.url}", "--jev-model-id=v1")
+    result.stdout.fnmatch_lines(["*answers came from more than one model: v1 (30), v2 (13)*"])
+    assert card_of()["model"]["answered_as"] == ["v1", "v2"]
+
+
+def test_tokens_and_latencies_are_in_the_card(run: Run, card_of: Card) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 2}
+    with Server(late(0.01, answers(usage=usage))) as server:
+        run(EXAMPLES, RECORD, f"--jev-url={server.url}")
+    requests = card_of()["requests"]
+    assert requests["tokens"] == {"input_tokens": 430, "output_tokens": 86}
+    latency = requests["latency_ms"]
+    assert 10 <= latency["p50"] <= latency["p95"] <= latency["max"] < 5000
+
+
+KEY = "sk-geheim-8f3a91"
+FAULTS: dict[str, Behaviour] = {
+    "none": answers(),
+    "echoed in a refusal": lambda received: send(received.headers["authorization"], 400)(received),
+    "echoed as JSON": lambda received: send(json.dumps({"error": received.headers}), 500)(received),
+    "echoed as an answer": lambda received: send(json.dumps({"answers": {"q": received.headers}}))(received),
+    "echoed as the model": lambda received: iter([proper(received, model=received.headers["authorization"])]),
+    "reset": reset,
+    "cut": cut(CLOSE),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_key_is_nowhere(run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setenv("JEVBENCH_API_KEY", KEY)
+    script = lambda received: answers()(received) if received.number < 3 else FAULTS[fault](received)  # noqa: E731
+    with Server(script) as server:
+        result = run(
+            EXAMPLES,
+            "-vv",
+            f"--jev-url={server.url}",
+            "--jev-retries=0",
+            "--jev-groups=REP.type,BAT.isolation",
+            "--junitxml=junit.xml",
+        )
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in result.stdout.str() + result.stderr.str()
+    for path in Path(pytester.path).rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_a_run_that_is_no_terminal_shows_a_heartbeat(pytester: pytest.Pytester) -> None:
+    conftest = """
+        from pytest_jevbench import progress
+        progress.HEARTBEAT = 0.2
+    """
+    pytester.makeconftest(conftest)
+    with Server(late(0.1, answers())) as server:
+        result = pytester.runpytest_subprocess(
+            *LEAN, EXAMPLES, RECORD, f"--jev-url={server.url}", "--jev-groups=MEA.partition"
+        )
+    result.stdout.fnmatch_lines(["jevbench: * of 8 tests, * violated, * requests sent, */s*"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+def test_a_terminal_shows_one_line_that_is_rewritten(pytester: pytest.Pytester) -> None:
+    import pty
+
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *LEAN,
+        EXAMPLES,
+        RECORD,
+        "--jev-embedded=uniform",
+        "--jev-cache=memory",
+    ]
+    controller, terminal = pty.openpty()
+    chunks: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while chunk := os.read(controller, 65536):
+                chunks.append(chunk)
+        except OSError:  # the other end is closed
+            return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    subprocess.run(command, cwd=pytester.path, stdout=terminal, stderr=terminal, check=True, timeout=60)
+    os.close(terminal)
+    reader.join(10)
+    os.close(controller)
+    output = b"".join(chunks).decode()
+    assert "50 of 50 tests, 9 violated, 43 requests sent" in output
+    assert "coherence  89.4" in output
+    assert "....." not in output
