@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import subprocess
+import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -165,8 +169,31 @@ def test_users_tests_run_beside_the_suite_on_workers(run: Run, pytester: pytest.
     assert counts["passed"] + counts["violated"] == 52
 
 
-def test_remote_workers_give_the_same_scores(run: Run, card_of: Card) -> None:
-    result = run(*EXAMPLES, "--jev-embedded=uniform", "--tx", "2*popen//chdir=.", "--dist=load")
+def test_a_remote_worker_gives_the_same_scores(run: Run, card_of: Card, pytester: pytest.Pytester) -> None:
+    import execnet.script.socketserver as script
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, str(script.__file__), address]
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as remote:
+        try:
+            deadline = time.monotonic() + 20
+            while not listens(address) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            with Server(answers()) as server:
+                result = run(*EXAMPLES, f"--jev-url={server.url}", f"--tx=socket={address}", "--dist=load")
+        finally:
+            remote.kill()
     assert result.ret == 0
     assert card_of()["scores"]["overall"] == pytest.approx(0.894, abs=0.001)
-    assert re.search(r"43 distinct", result.stdout.str())
+    # A worker elsewhere has a cache of its own: it sends the opening request once more.
+    assert re.search(r"43 distinct, 44 sent", result.stdout.str())
+
+
+def listens(address: str) -> bool:
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
