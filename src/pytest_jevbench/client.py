@@ -82,7 +82,7 @@ class Client:
                 self.pool.hurry(flight)
             # What was fetched ahead may have been dropped; then it is asked for anew.
             with suppress(CancelledError):
-                return self._await(flight)
+                return self._await(flight, key)
 
     def fetch_ahead(self, state: Any, questions: Batch) -> None:
         """Let a request go out before a test asks for it."""
@@ -121,7 +121,7 @@ class Client:
             self._count(key)
             flight, _ = self._flight(key)
         self._dispatch(request, key, flight, NOW)
-        self._sources[case.id] = self._await(flight)
+        self._sources[case.id] = self._await(flight, key)
         now = self._store.get(key)
         if kept is not None and now is not None:
             questions = request.questions
@@ -162,12 +162,20 @@ class Client:
         if flight is not None:
             return flight, False
         flight = self._flights[key] = Future()
-        flight.add_done_callback(lambda _: self._landed(key))
+        flight.add_done_callback(lambda done: self._settle(key, done))
         return flight, True
 
-    def _landed(self, key: str) -> None:
+    def _settle(self, key: str, flight: Future[Answers]) -> None:
+        """Take a flight that has ended off the list and count its failure; whoever comes first does it."""
         with self._lock:
-            self._flights.pop(key, None)
+            if self._flights.get(key) is not flight:
+                return
+            del self._flights[key]
+            broken = None if flight.cancelled() else flight.exception()
+            if isinstance(broken, AskError):
+                self._failures[key] = broken
+                self.statistics.refused += isinstance(broken, Refused)
+                self.statistics.failed += not isinstance(broken, Refused | BudgetSpent)
 
     def _start(self, request: Request, key: str, flight: Future[Answers], urgency: int) -> None:
         """Answer a flight from the cache, or hand it to the replicas."""
@@ -193,12 +201,13 @@ class Client:
             return
         self.pool.submit(lambda replica: self._send(replica, request, key), flight, urgency)
 
-    def _await(self, flight: Future[Answers]) -> Answers:
+    def _await(self, flight: Future[Answers], key: str) -> Answers:
         """Wait for an answer without being deaf to Ctrl-C, and let the session show that it lives."""
         while True:
             try:
                 return flight.result(timeout=None if self.tick is None else TICK)
             except AskError as broken:
+                self._settle(key, flight)
                 raise broken.again() from None
             except TimeoutError:
                 if flight.done() or self.tick is None:
@@ -216,10 +225,6 @@ class Client:
             with self._lock:
                 stats.retries.update(broken.retries)
                 stats.attempts += 1 + sum(broken.retries.values())
-                if not broken.unreachable or len(self.replicas) == 1:
-                    self._failures[key] = broken
-                    stats.refused += isinstance(broken, Refused)
-                    stats.failed += not isinstance(broken, Refused)
             raise
         with self._lock:
             stats.latencies.append(time.perf_counter() - started)

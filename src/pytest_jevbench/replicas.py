@@ -37,7 +37,7 @@ class _Job:
 class _Replica:
     model: Model
     aside_since: float | None = None
-    pause: float = FIRST_PAUSE
+    pause: float = field(default_factory=lambda: FIRST_PAUSE)
     times_aside: int = 0
 
 
