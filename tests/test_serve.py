@@ -267,7 +267,7 @@ UNTOUCHED = {
     "order-leaks": {"batch_content", "batch_size_sweep", "key_instruction_conflict", "key_rename", "nary_or_lower"},
     "id-leaks": {"batch_content", "batch_order", "batch_size_sweep", "batch_solo"},
 }
-"""By fault: what keeps its deviation. All others get another one, because a fault changes every answer of the mock."""
+"""By fault: what keeps its deviation. All others get another one, as a fault changes every answer of the mock."""
 
 ALWAYS_UNTOUCHED = {
     # The mock gives each option a weight of its own, so these hold in every request.

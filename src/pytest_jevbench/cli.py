@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     prune = doings.add_parser("prune", help="remove answers that were set aside, and those older than --days")
     for action in (stats, prune):
         action.add_argument("folder", type=Path, nargs="?", default=Path(".jevbench-cache"), metavar="DIR")
-    prune.add_argument("--days", type=float, metavar="N", help="also remove answers older than N days")
+    prune.add_argument("--days", type=_from_zero, metavar="N", help="also remove answers older than N days")
     stats.set_defaults(run=_cache_stats)
     prune.set_defaults(run=_cache_prune)
 
@@ -104,8 +104,10 @@ def _parser() -> argparse.ArgumentParser:
         "--embedded", required=True, metavar="NAME", help="uniform, random, luce, luce-biased, sparrow"
     )
     serve.add_argument("--host", default="127.0.0.1")
-    serve.add_argument("--port", type=int, default=8000)
-    serve.add_argument("--latency", type=float, default=0.0, metavar="S", help="add this many seconds to each answer")
+    serve.add_argument("--port", type=_port, default=8000)
+    serve.add_argument(
+        "--latency", type=_from_zero, default=0.0, metavar="S", help="add this many seconds to each answer"
+    )
     serve.set_defaults(run=_serve)
 
     card = commands.add_parser("card", help="read saved coherence cards")
@@ -182,6 +184,23 @@ def _estimate(options: argparse.Namespace) -> int:
     )
     print(f"{found.tests:,} tests on {found.cases:,} cases: {found.requests:,} distinct requests")
     return 0
+
+
+def _from_zero(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+    return number
 
 
 def _positive(text: str) -> int:
@@ -261,7 +280,6 @@ def _cache_prune(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from .server import serve
 
-    print(f"serving {options.embedded} at http://{options.host}:{options.port}/v1/systemone", flush=True)
     serve(options.embedded, options.host, options.port, options.latency)
     return 0
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .errors import JevbenchError, SettingError, show
@@ -29,15 +33,19 @@ def make_app(model: EmbeddedModel, latency: float = 0.0) -> Starlette:
         from starlette.applications import Starlette
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import Request as HttpRequest
-        from starlette.responses import JSONResponse
+        from starlette.responses import Response
         from starlette.routing import Route
     except ImportError:
         raise _missing() from None
 
-    def failed(status: int, kind: str, message: str) -> JSONResponse:
-        return JSONResponse({"detail": {"error_type": kind, "message": message}}, status)
+    def sent(body: object, status: int = 200) -> Response:
+        # ASCII, so that half a surrogate pair in a name comes back as it came.
+        return Response(json.dumps(body), status, media_type="application/json")
 
-    async def systemone(http: HttpRequest) -> JSONResponse:
+    def failed(status: int, kind: str, message: str) -> Response:
+        return sent({"detail": {"error_type": kind, "message": message}}, status)
+
+    async def systemone(http: HttpRequest) -> Response:
         raw = await http.body()
         if len(raw) > MOST_BYTES:
             return failed(413, "too_large", f"more than {MOST_BYTES} bytes")
@@ -45,14 +53,12 @@ def make_app(model: EmbeddedModel, latency: float = 0.0) -> Starlette:
             request, asked_for = read_request(raw)
         except Unusable as error:
             return failed(422, "invalid_request", str(error))
-        started = time.perf_counter()
         reply = await run_in_threadpool(_answer, model, request, latency)
         usage = {"input_tokens": len(request.text) // 4, "output_tokens": len(request.questions)}
-        body = {"model": asked_for, "answers": reply, "usage": usage}
-        return JSONResponse(body, headers={"x-seconds": f"{time.perf_counter() - started:.4f}"})
+        return sent({"model": asked_for, "answers": reply, "usage": usage})
 
-    async def models(_: HttpRequest) -> JSONResponse:
-        return JSONResponse({"data": [{"id": model.id, "object": "model"}]})
+    async def models(_: HttpRequest) -> Response:
+        return sent({"data": [{"id": model.id, "object": "model"}]})
 
     return Starlette(routes=[Route("/v1/systemone", systemone, methods=["POST"]), Route("/v1/models", models)])
 
@@ -84,13 +90,23 @@ def read_request(raw: bytes) -> tuple[Request, str]:
 
 
 def serve(name: str, host: str, port: int, latency: float = 0.0) -> None:
-    """Serve an embedded model until it is stopped. Raises SettingError for an unknown model or a missing extra."""
+    """Serve an embedded model until it is stopped, and say where.
+
+    Raises SettingError for an unknown model, an address that cannot be had, and a missing extra.
+    """
     try:
         import uvicorn
     except ImportError:
         raise _missing() from None
     app = make_app(embedded(name), latency)
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as taken:
+        raise SettingError(f"the address cannot be had ({taken.strerror or taken})", f"{host}:{port}") from None
+    sys.stdout.write(f"serving {name} at http://{host}:{listener.getsockname()[1]}/v1/systemone\n")
+    sys.stdout.flush()
+    with listener, suppress(KeyboardInterrupt):
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listener])
 
 
 def _missing() -> SettingError:
