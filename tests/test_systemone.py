@@ -594,3 +594,15 @@ def test_a_model_made_by_the_short_name_has_its_settings() -> None:
     assert (model.id, model.name, model.revision, model.timeout, model.retries) == ("jev-7", "jev-7", "r2", 5.0, 1)
     assert model.lasting
     model.close()
+
+
+def test_a_request_is_given_up_when_its_pauses_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_jevbench.model.systemone.LONGEST_REQUEST", 0.5)
+    with Server(send("busy", 503, retry_after="20")) as server:
+        model = SystemOne(server.url, timeout=0.1, retries=3)
+        started = time.monotonic()
+        with pytest.raises(ModelError, match="HTTP 503"):
+            model.ask(Request.of("s", {"q": {"type": "noul", "instructions": "Is it?"}}))
+        assert time.monotonic() - started < 5
+        model.close()
+    assert len(server.requests) == 1

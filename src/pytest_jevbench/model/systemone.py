@@ -23,6 +23,8 @@ from .base import Reply, Request, without_secrets
 RETRIED = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses that another try may mend; other 4xx are refusals."""
 LONGEST_PAUSE = 30.0
+LONGEST_REQUEST = 300.0
+"""Seconds after which a request is given up, pauses included (longer where the tries alone may take longer)."""
 LARGEST_BODY = 64 * 1024 * 1024
 
 
@@ -80,12 +82,15 @@ class SystemOne:
         """
         body = ('{"model":' + json.dumps(self.id) + "," + request.text[1:]).encode(errors="backslashreplace")
         causes: Counter[str] = Counter()
+        deadline = time.monotonic() + max(LONGEST_REQUEST, self.timeout * (self.retries + 1))
         for attempt in range(self.retries + 1):
             outcome = self._try(body)
             if isinstance(outcome, Reply):
                 return replace(outcome, retries=dict(causes))
             unreachable = outcome.cause in ("connection", "reset", "timeout")
             hopeless = unreachable and (self._down or (outcome.cause == "connection" and self.replicated))
+            pause = _pause(attempt, outcome.retry_after)
+            hopeless = hopeless or time.monotonic() + pause > deadline
             if attempt == self.retries or not outcome.passing or hopeless:
                 error = self._error(outcome, tries=attempt + 1)
                 error.retries = dict(causes)
@@ -93,7 +98,7 @@ class SystemOne:
                 error.unreachable = self._down = unreachable
                 raise error
             causes[outcome.cause] += 1
-            time.sleep(_pause(attempt, outcome.retry_after))
+            time.sleep(pause)
         raise AssertionError("the last try returns or raises")
 
     def _try(self, body: bytes) -> Reply | _Failure:
