@@ -405,13 +405,13 @@ def test_one_request_is_in_flight_at_a_time_and_each_gets_its_own_answer() -> No
 # Replicas
 
 
-def test_replicas_are_asked_in_turn_and_all_closed() -> None:
+def test_a_free_replica_is_asked_and_all_are_closed() -> None:
     models = [Counting(), Counting(), Counting()]
     client = Client(models, MemoryStore())
     for n in range(7):
         ask(client, [n])
     client.close()
-    assert [[state[0] for state in model.asked] for model in models] == [[0, 3, 6], [1, 4], [2, 5]]
+    assert sorted(state[0] for model in models for state in model.asked) == list(range(7))
     assert [model.closed for model in models] == [1, 1, 1]
 
 

@@ -262,7 +262,7 @@ BROKEN = {
 """By fault: the promises about representation and company that the clean mock keeps, and the faulty one breaks."""
 
 UNTOUCHED = {
-    # The number of questions is the same in both requests of the first four.
+    # What leaks is the same in both requests; nary_or_lower is a bound that one faulty mock keeps by chance.
     "batch-leaks": {"batch_content", "batch_order", "duplicate_question", "key_instruction_conflict", "key_rename"},
     "order-leaks": {"batch_content", "batch_size_sweep", "key_instruction_conflict", "key_rename", "nary_or_lower"},
     "id-leaks": {"batch_content", "batch_order", "batch_size_sweep", "batch_solo"},

@@ -147,7 +147,7 @@ def test_a_crashed_workers_slots_go_to_its_replacement(run: Run, pytester: pytes
     with Server(late(0.005, answers())) as one, Server(late(0.005, answers())) as two:
         result = run(*EXAMPLES, f"--jev-url={one.url},{two.url}", "-n2")
         assert max(one.most_at_once, two.most_at_once) == 1
-        assert len(one.requests) > 5
+        assert len(one.requests) + len(two.requests) > 20
     assert result.ret == 1
     result.stdout.fnmatch_lines(["replacing crashed worker *"])
 

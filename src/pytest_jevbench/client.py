@@ -171,6 +171,8 @@ class Client:
             if self._flights.get(key) is not flight:
                 return
             del self._flights[key]
+            if flight.cancelled():
+                self.statistics.sent -= 1
             broken = None if flight.cancelled() else flight.exception()
             if isinstance(broken, AskError):
                 self._failures[key] = broken
@@ -210,9 +212,9 @@ class Client:
                 self._settle(key, flight)
                 raise broken.again() from None
             except TimeoutError:
-                if flight.done() or self.tick is None:
-                    raise
-                self.tick()
+                # Only the wait timed out: an answer may have landed just now.
+                if self.tick is not None and not flight.done():
+                    self.tick()
 
     def _send(self, replica: Model, request: Request, key: str) -> Answers:
         """Ask a replica; count, read and keep what it said. Runs in the slot's thread."""

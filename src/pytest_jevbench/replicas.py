@@ -31,6 +31,7 @@ class _Job:
     number: int
     work: Work = field(compare=False)
     future: Future[Any] = field(compare=False)
+    failed_on: set[int] = field(default_factory=set, compare=False)
 
 
 @dataclass(slots=True)
@@ -72,8 +73,12 @@ class Pool:
                     raise
             return
         with self._changed:
-            heapq.heappush(self._jobs, _Job(urgency, next(self._numbers), work, future))
-            self._changed.notify()
+            if not self._closed:
+                heapq.heappush(self._jobs, _Job(urgency, next(self._numbers), work, future))
+                # All, because the one that is woken may be aside and only go back to waiting.
+                self._changed.notify_all()
+                return
+        future.set_exception(_ended())
 
     def hurry(self, future: Future[Any]) -> None:
         """Put a job that was fetched ahead before the others, because a test waits for it now."""
@@ -95,16 +100,19 @@ class Pool:
 
     def close(self) -> None:
         """Stop taking jobs. Slots with a request in flight are left to end by themselves."""
+        self.drop_ahead()
         with self._changed:
             self._closed = True
+            left, self._jobs = self._jobs, []
             self._changed.notify_all()
-        self.drop_ahead()
+        for job in left:
+            job.future.set_exception(_ended())
 
     def notes(self) -> list[str]:
         """Say which replicas were left aside."""
         found = []
         for replica in self._replicas:
-            if replica.times_aside:
+            if replica.times_aside and len(self._replicas) > 1:
                 name = getattr(replica.model, "shown_url", replica.model.name)
                 now = "still aside at the end" if replica.aside_since is not None else "back since"
                 found.append(f"replica {name} was left aside {replica.times_aside} times ({now})")
@@ -113,15 +121,16 @@ class Pool:
     def _serve(self, replica: _Replica) -> None:
         while (job := self._take(replica)) is not None:
             self._pace()
-            if not job.future.set_running_or_notify_cancel():
+            if not job.future.running() and not job.future.set_running_or_notify_cancel():
                 continue
+            started = time.monotonic()
             try:
                 result = job.work(replica.model)
             except AskError as broken:
-                if broken.unreachable and self._set_aside(replica):
-                    self._give_back(job)
-                else:
-                    job.future.set_exception(broken)
+                job.failed_on.add(id(replica))
+                if broken.unreachable and self._set_aside(replica, started, job):
+                    continue
+                job.future.set_exception(broken)
             except BaseException as broken:  # noqa: BLE001 - whatever it is, it belongs to who asked
                 job.future.set_exception(broken)
             else:
@@ -130,41 +139,44 @@ class Pool:
                 job.future.set_result(result)
 
     def _take(self, replica: _Replica) -> _Job | None:
-        """Wait for a job; a replica that is aside waits until its pause is over, or until no other is left."""
+        """Wait for a job that this replica has not failed; one that is aside waits while another lives."""
         with self._changed:
             while not self._closed:
                 wait = None
                 if replica.aside_since is not None and self._others_live(replica):
                     wait = replica.aside_since + replica.pause - time.monotonic()
-                if self._jobs and (wait is None or wait <= 0):
-                    return heapq.heappop(self._jobs)
+                job = None if wait is not None and wait > 0 else self._next_for(replica)
+                if job is not None:
+                    return job
                 self._changed.wait(wait if wait is not None and wait > 0 else None)
             return None
+
+    def _next_for(self, replica: _Replica) -> _Job | None:
+        for job in sorted(self._jobs):
+            if id(replica) not in job.failed_on:
+                self._jobs.remove(job)
+                heapq.heapify(self._jobs)
+                return job
+        return None
 
     def _others_live(self, replica: _Replica) -> bool:
         return any(each is not replica and each.aside_since is None for each in self._replicas)
 
-    def _set_aside(self, replica: _Replica) -> bool:
-        """Leave a replica aside when another lives; say whether it was."""
+    def _set_aside(self, replica: _Replica, started: float, job: _Job) -> bool:
+        """Leave a replica aside and give its job back; False when every replica has failed the job."""
         with self._changed:
-            if not self._others_live(replica):
-                replica.aside_since = None
-                return False
-            if replica.aside_since is not None:
-                replica.pause = min(2 * replica.pause, LONGEST_PAUSE)
-            else:
+            if replica.aside_since is None:
                 replica.times_aside += 1
+            elif started > replica.aside_since:
+                # A probe failed; slots that failed together in one outage do not count as several.
+                replica.pause = min(2 * replica.pause, LONGEST_PAUSE)
             replica.aside_since = time.monotonic()
+            given_back = len(job.failed_on) < len(self._replicas) and not self._closed
+            if given_back:
+                job.urgency = NOW
+                heapq.heappush(self._jobs, job)
             self._changed.notify_all()
-            return True
-
-    def _give_back(self, job: _Job) -> None:
-        """Queue a job again, before the others, with a future that has not run."""
-        again: Future[Any] = Future()
-        again.add_done_callback(lambda done: _pass_on(done, job.future))
-        with self._changed:
-            heapq.heappush(self._jobs, _Job(NOW, job.number, job.work, again))
-            self._changed.notify_all()
+            return given_back
 
     def _pace(self) -> None:
         """Keep the smallest interval between two starts."""
@@ -177,10 +189,5 @@ class Pool:
         time.sleep(max(0.0, start - now))
 
 
-def _pass_on(done: Future[Any], waiting: Future[Any]) -> None:
-    if done.cancelled():
-        waiting.set_exception(AskError("the run ended before the request was sent"))
-    elif (broken := done.exception()) is not None:
-        waiting.set_exception(broken)
-    else:
-        waiting.set_result(done.result())
+def _ended() -> AskError:
+    return AskError("the run ended before the request was sent")
