@@ -226,7 +226,8 @@ def test_luce_is_blind_to_the_order_and_the_ids_of_options(
     options = list(choice["criteria"].items())
     before = alone("luce", state, choice)
     shuffled = data.draw(st.permutations(options))
-    assert alone("luce", state, {**choice, "criteria": dict(shuffled)}) == before
+    # The last bit may differ: probabilities are normalised by a plain sum, in the order in which they are listed.
+    assert alone("luce", state, {**choice, "criteria": dict(shuffled)}) == pytest.approx(before, abs=1e-12)
     renamed = {f"{n}": text for n, (_, text) in enumerate(options)}
     assert list(alone("luce", state, {**choice, "criteria": renamed}).values()) == list(before.values())
 
@@ -235,7 +236,8 @@ def test_luce_is_blind_to_the_order_and_the_ids_of_options(
 @given(state=parts, score=scores)
 def test_luce_reads_a_score_upside_down_the_same(state: Any, score: dict[str, Any]) -> None:
     turned = {**score, "criteria": score["criteria"][::-1]}
-    assert list(alone("luce", state, turned).values()) == list(alone("luce", state, score).values())[::-1]
+    backwards = list(alone("luce", state, score).values())[::-1]
+    assert list(alone("luce", state, turned).values()) == pytest.approx(backwards, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=80)
