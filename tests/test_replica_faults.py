@@ -94,7 +94,7 @@ def one_aside(pause: float = 20.0) -> tuple[Pool, Served, Served, list[int]]:
 def test_lost_wakeup() -> None:
     pool, *_ = one_aside()
     for _ in range(20):
-        assert submit(pool, work).result(1) == "second"
+        assert submit(pool, work).result(20) == "second"
         time.sleep(0.005)
 
 
@@ -102,7 +102,7 @@ def test_lost_wakeup_is_what_notify_does(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(threading.Condition, "notify", lambda self, n=1: _notify(self, 1000))  # noqa: ARG005 - called with a number
     pool, *_ = one_aside()
     for _ in range(20):
-        assert submit(pool, work).result(1) == "second"
+        assert submit(pool, work).result(20) == "second"
         time.sleep(0.005)
 
 
@@ -154,14 +154,14 @@ def test_queued_behind_a_stuck_one_at_close() -> None:
     assert until(lambda: len(client.pool._jobs) == 1)
     client.close()
     with pytest.raises((AskError, CancelledError)):
-        waiting.result(1)
+        waiting.result(20)
 
 
 def test_ask_after_close_hangs() -> None:
     client = Client([Served()], MemoryStore())
     client.close()
     with pytest.raises((AskError, CancelledError)):
-        in_thread(lambda: client.ask("s", QUESTIONS)).result(1)
+        in_thread(lambda: client.ask("s", QUESTIONS)).result(20)
 
 
 def test_all_dead_is_one_failure() -> None:
