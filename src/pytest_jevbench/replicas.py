@@ -7,7 +7,6 @@ pause. A single model in this process needs no thread: it is called where it is 
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -74,7 +73,7 @@ class Pool:
             return
         with self._changed:
             if not self._closed:
-                heapq.heappush(self._jobs, _Job(urgency, next(self._numbers), work, future))
+                self._jobs.append(_Job(urgency, next(self._numbers), work, future))
                 # All, because the one that is woken may be aside and only go back to waiting.
                 self._changed.notify_all()
                 return
@@ -84,9 +83,8 @@ class Pool:
         """Put a job that was fetched ahead before the others, because a test waits for it now."""
         with self._changed:
             for job in self._jobs:
-                if job.future is future and job.urgency != NOW:
+                if job.future is future:
                     job.urgency = NOW
-                    heapq.heapify(self._jobs)
                     return
 
     def drop_ahead(self) -> None:
@@ -94,7 +92,6 @@ class Pool:
         with self._changed:
             ahead = [job for job in self._jobs if job.urgency == LATER]
             self._jobs = [job for job in self._jobs if job.urgency != LATER]
-            heapq.heapify(self._jobs)
         for job in ahead:
             job.future.cancel()
 
@@ -152,12 +149,10 @@ class Pool:
             return None
 
     def _next_for(self, replica: _Replica) -> _Job | None:
-        for job in sorted(self._jobs):
-            if id(replica) not in job.failed_on:
-                self._jobs.remove(job)
-                heapq.heapify(self._jobs)
-                return job
-        return None
+        job = min((job for job in self._jobs if id(replica) not in job.failed_on), default=None)
+        if job is not None:
+            self._jobs.remove(job)
+        return job
 
     def _others_live(self, replica: _Replica) -> bool:
         return any(each is not replica and each.aside_since is None for each in self._replicas)
@@ -174,7 +169,7 @@ class Pool:
             given_back = len(job.failed_on) < len(self._replicas) and not self._closed
             if given_back:
                 job.urgency = NOW
-                heapq.heappush(self._jobs, job)
+                self._jobs.append(job)
             self._changed.notify_all()
             return given_back
 

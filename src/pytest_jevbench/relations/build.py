@@ -152,6 +152,12 @@ def fits(question: Question) -> bool:
     return 2 <= n <= (MAX_OPTIONS if question["type"] == "choice" else MAX_LEVELS)
 
 
+def menu_size(question: Question, least: int) -> int:
+    """Return how many options a Choice has, 0 for fewer than `least` and for other types: variants one an option."""
+    n = len(question["criteria"]) if question["type"] == "choice" else 0
+    return n if n >= least else 0
+
+
 def inserted(options: Mapping[str, Any], after: str, new: str, text: Any) -> dict[str, Any]:
     """Return the options with a new one right after another."""
     result = {}

@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from ..wire import renorm
 from . import words
 from .base import Evidence, Outcome, Relation, compared
-from .build import Built, Site, edited, fits, underscored
+from .build import Built, Site, edited, fits, menu_size, underscored
 
 
 def _with_extra(evidence: Evidence) -> list[Outcome]:
@@ -51,11 +51,6 @@ def _off_topic(site: Site) -> Built | None:
     return Built(site.replacing(question), {"new": new, "position": position})
 
 
-def _menu_size(site: Site, least: int) -> int:
-    n = len(site.question["criteria"]) if site.question["type"] == "choice" else 0
-    return n if n >= least else 0
-
-
 def _only(site: Site, keep: Sequence[str], **params: object) -> Built:
     criteria = {option: site.question["criteria"][option] for option in keep}
     return Built(site.replacing(edited(site.question, criteria=criteria)), params)
@@ -68,7 +63,7 @@ def _removed(site: Site) -> Built:
 
 
 def _pairs(site: Site) -> int:
-    n = _menu_size(site, 4)
+    n = menu_size(site.question, 4)
     return n * (n - 1) // 2
 
 
@@ -103,7 +98,7 @@ RELATIONS = [
         spread="every option",
         source=LUCE,
         build=_removed,
-        variants=lambda site: _menu_size(site, 3),
+        variants=lambda site: menu_size(site.question, 3),
         deviate=_without,
     ),
     Relation(

@@ -27,6 +27,7 @@ from .build import (
     instructions,
     is_plain_noul,
     menu,
+    menu_size,
     nouls,
     numbered,
     quotable,
@@ -283,12 +284,6 @@ def _higher(site: Site) -> Built | None:
     return Built(site.replacing(question), {"added": str(len(levels))})
 
 
-def _options(site: Site, least: int) -> int:
-    """Count the options of a Choice with at least so many, for relations with one variant an option."""
-    choice = site.question["type"] == "choice" and len(site.question["criteria"]) >= least
-    return len(site.question["criteria"]) if choice else 0
-
-
 def _closed(site: Site) -> Built:
     criteria = site.question["criteria"]
     replaced = list(criteria)[site.v]
@@ -524,7 +519,7 @@ RELATIONS = [
         spread="every option",
         source="finite additivity on an exhaustive menu",
         build=_closed,
-        variants=lambda site: _options(site, 3),
+        variants=lambda site: menu_size(site.question, 3),
         deviate=_closure,
     ),
     Relation(
