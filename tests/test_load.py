@@ -308,3 +308,127 @@ def test_a_terminal_shows_one_line_that_is_rewritten(pytester: pytest.Pytester) 
     assert "50 of 50 tests, 9 violated, 43 requests sent" in output
     assert "coherence  89.4" in output
     assert "....." not in output
+
+
+MORTAL = """
+import os, sys, threading, time
+sys.path.insert(0, {folder!r})
+from server import Server, answers
+
+def behave(received):
+    if received.number >= {after}:
+        print(time.time(), flush=True)
+        os._exit(1)
+    return answers(by="luce")(received)
+
+with Server(behave) as server:
+    print(server.url, flush=True)
+    threading.Event().wait(120)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--jev-per-replica=4"], ["--jev-per-replica=2", "-n2"]])
+def test_a_server_whose_process_dies_is_not_asked_through_the_whole_plan(
+    run: Run, card_of: Card, mini_run: Path, options: list[str]
+) -> None:
+    """Its port is closed, so every connection is refused at once: no time passes that would bound what is asked."""
+    command = [sys.executable, "-c", MORTAL.format(folder=str(Path(__file__).parent), after=30)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        result = run("--jev-suite=upstream:jevbench-mini", RECORD, f"--jev-url={url}", *options)
+        ended = time.time()
+        died = float(server.stdout.readline())
+    assert ended - died < 30
+    assert result.ret == 1
+    card = card_of("last-partial.json")
+    assert card["scores"]["overall"] is None
+    assert any("the model died: 25 tests in a row" in reason for reason in card["partial"])
+    whole = json.loads((mini_run / ".jevbench-cache" / "last-card.json").read_text(encoding="utf-8"))
+    assert len(card["tests"]) > 10
+    assert deviations(card).items() <= deviations(whole).items()
+    # 30 were answered; the rest is what 25 tests asked for and what was fetched ahead of them, not all 1,248.
+    assert card["requests"]["distinct"] <= card["requests"]["sent"] < 200
+
+
+LOGISTICS = ("--jev-suite=upstream:jevbench-mini", "--jev-domains=logistics", RECORD)
+
+
+def test_a_warm_run_that_ends_early_counts_what_it_asked_for_and_no_more(run: Run, card_of: Card) -> None:
+    with Server(answers(by="luce")) as server:
+        assert run(*LOGISTICS, f"--jev-url={server.url}").ret == 0
+        result = run(*LOGISTICS[:2], "-x", f"--jev-url={server.url}")
+    assert result.ret == 1
+    requests = card_of("last-partial.json")["requests"]
+    assert requests["sent"] == 1
+    assert requests["cached"] + 1 == requests["distinct"] < 104
+
+
+def test_a_run_that_is_killed_with_several_in_flight_loses_only_those(
+    pytester: pytest.Pytester, run: Run, card_of: Card
+) -> None:
+    options = (*LOGISTICS, "--jev-per-replica=4")
+    with Server(late(0.03, answers(by="luce"))) as server:
+        command = [sys.executable, "-m", "pytest", *LEAN, *options, f"--jev-url={server.url}"]
+        with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 30
+            while len(server.requests) < 60 and time.monotonic() < deadline:
+                time.sleep(0.005)
+            process.kill()
+        before = {request.raw for request in server.requests}
+        sent = len(server.requests)
+        assert run(*options, f"--jev-url={server.url}").ret == 0
+        again = [request.raw for request in server.requests[sent:]]
+    assert 60 <= len(before) < 104
+    assert len(again) == len(set(again))
+    # One is the opening request, four were in flight; answers that came together may not yet have been written.
+    assert len(before & set(again)) <= 1 + 4 + 4
+    assert before | set(again) == {request.raw for request in server.requests}
+    assert card_of()["requests"]["distinct"] == len(before | set(again)) == 104
+
+
+def test_ctrl_c_ends_workers_with_stuck_requests_and_keeps_what_was_judged(
+    pytester: pytest.Pytester, card_of: Card
+) -> None:
+    def stuck(received: Received) -> Iterator[bytes | float | End]:
+        return (answers() if received.number < 30 else late(60, answers()))(received)
+
+    with Server(stuck) as server:
+        command = [sys.executable, "-m", "pytest", *LEAN, *LOGISTICS, f"--jev-url={server.url}"]
+        command += ["--jev-per-replica=2", "-n2"]
+        with subprocess.Popen(
+            command, cwd=pytester.path, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            deadline = time.monotonic() + 30
+            while len(server.requests) < 32 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            pressed = time.monotonic()
+            # As a terminal does: to the controller and its workers.
+            os.killpg(process.pid, signal.SIGINT)
+            output, _ = process.communicate(timeout=30)
+    assert time.monotonic() - pressed < 5
+    assert process.returncode == 2, output
+    card = card_of("last-partial.json")
+    assert 0 < len(card["tests"]) < 100
+    assert "the run stopped early" in card["partial"][0]
+
+
+def test_the_key_is_nowhere_under_workers(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JEVBENCH_API_KEY", KEY)
+
+    def echoing(received: Received) -> Iterator[bytes | float | End]:
+        if received.number % 10 == 3:
+            return send(json.dumps({"error": received.headers}), 400)(received)
+        return iter([proper(received, model=received.headers["authorization"])])
+
+    with Server(echoing) as server:
+        options = (f"--jev-url={server.url}", "--jev-per-replica=2", "-n2", "-vv", "--jev-card=card.json")
+        result = run(*LOGISTICS, *options, "--junitxml=junit.xml", "--tb=long", "-l")
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    assert "Refused" in result.stdout.str()
+    assert KEY not in result.stdout.str() + result.stderr.str()
+    files = [path for path in Path(pytester.path).rglob("*") if path.is_file()]
+    assert {"card.json", "junit.xml", "answers.sqlite"} <= {path.name for path in files}
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []

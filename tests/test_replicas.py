@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_jevbench import replicas
-from pytest_jevbench.cache import MemoryStore
-from pytest_jevbench.client import Client
+from pytest_jevbench.cache import Entry, MemoryStore
+from pytest_jevbench.client import KEPT_READ, Client
 from pytest_jevbench.errors import BudgetSpent, ModelError
 from pytest_jevbench.evidence import gather
 from pytest_jevbench.model import Reply, Request, embedded
+from pytest_jevbench.plan import Test
 from pytest_jevbench.prefetch import AHEAD, Prefetcher
 from pytest_jevbench.replicas import LATER, NOW, Pool
 from pytest_jevbench.suite import load_suite
@@ -258,3 +262,92 @@ def test_prefetching_sends_every_request_once_and_changes_no_answer(slots: int) 
     assert most <= AHEAD * slots + 1
     assert model.most <= slots
     client.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from([NOW, LATER]), st.booleans()), max_size=12))
+def test_whatever_is_queued_and_hurried_jobs_start_in_order(jobs: list[tuple[int, bool]]) -> None:
+    """The second of each pair says whether the job is hurried afterwards."""
+    go, started = threading.Event(), threading.Event()
+    pool = Pool([Served()])
+    first = submit(pool, lambda _: [event() for event in (started.set, go.wait)])
+    assert started.wait(5)
+    done: list[int] = []
+    futures = [submit(pool, lambda _, n=n: done.append(n), urgency) for n, (urgency, _) in enumerate(jobs)]
+    for future, (_, hurried) in zip(futures, jobs, strict=True):
+        if hurried:
+            pool.hurry(future)
+    go.set()
+    for future in [first, *futures]:
+        future.result(5)
+    pool.close()
+    urgent = [n for n, (urgency, hurried) in enumerate(jobs) if urgency == NOW or hurried]
+    assert done == [*urgent, *sorted(set(range(len(jobs))) - set(urgent))]
+
+
+@pytest.fixture(scope="module")
+def mini() -> Sequence[Test]:
+    return load_suite("upstream:jevbench-mini").plan.tests
+
+
+def test_one_slot_gets_the_requests_of_a_run_without_prefetch_in_the_same_order(mini: Sequence[Test]) -> None:
+    chosen = mini[5::9]
+    sent = []
+    for ahead in (False, True):
+        model = Served()
+        client = Client([model], MemoryStore())
+        prefetcher = Prefetcher(client, chosen)
+        for test in chosen:
+            if ahead:
+                prefetcher.advance(test)
+            gather(client, test)
+        client.close()
+        sent.append([request.digest for request in model.asked])
+    assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_fetching_ahead_from_a_dead_model_does_not_run_through_the_plan(mini: Sequence[Test], slots: int) -> None:
+    """Its requests count against the budget, and each of them would be an error for the rest of the run."""
+    model = Served()
+    model.dead = True
+    client = Client([model], MemoryStore(), slots=[slots])
+    prefetcher = Prefetcher(client, mini)
+    for test in mini[:25]:
+        prefetcher.advance(test)
+        with pytest.raises(ModelError):
+            gather(client, test)
+        # Time in which slots fail what was fetched ahead, as they do while a report is written.
+        time.sleep(0.002)
+    client.close()
+    assert client.statistics.sent < 250
+
+
+class CountingStore(MemoryStore):
+    """A store that counts how often it is read."""
+
+    reads = 0
+
+    def get(self, key: str) -> Entry | None:
+        self.reads += 1
+        return super().get(key)
+
+
+def test_fetching_ahead_from_the_cache_keeps_within_the_memory(mini: Sequence[Test]) -> None:
+    """The first test of a warm run would read the whole cache otherwise, and most answers be thrown away again."""
+    store = CountingStore()
+    warming = Client([Served()], store)
+    for test in mini:
+        gather(warming, test)
+    store.reads = 0
+    client = Client([Served()], store)
+    prefetcher = Prefetcher(client, mini)
+    prefetcher.advance(mini[0])
+    gather(client, mini[0])
+    assert store.reads < KEPT_READ / 4
+    assert client.statistics.cached == client.statistics.distinct
+    for test in mini[1:]:
+        prefetcher.advance(test)
+        gather(client, test)
+    assert store.reads == client.statistics.cached == client.statistics.distinct == 1248
+    assert client.statistics.sent == 0

@@ -156,8 +156,8 @@ def test_a_budget_is_shared_by_workers(run: Run) -> None:
     with Server(answers()) as server:
         result = run(*MINI, f"--jev-url={server.url}", "--jev-per-replica=2", "--jev-max-requests=101", "-n2")
         assert result.ret == 1
-        # The opening request is the controller's own.
-        assert 90 <= len(server.requests) <= 102
+        # The controller's opening request counts, too.
+        assert 90 <= len(server.requests) <= 101
 
 
 def test_users_tests_run_beside_the_suite_on_workers(run: Run, pytester: pytest.Pytester) -> None:
@@ -197,3 +197,82 @@ def listens(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+LOGISTICS = ("--jev-suite=upstream:jevbench-mini", "--jev-domains=logistics", "--jev-violations=record")
+"""100 tests on 20 cases: 104 distinct requests."""
+
+
+def test_tests_that_crash_every_worker_lose_only_themselves_wherever_they_stand(
+    run: Run, card_of: Card, pytester: pytest.Pytester
+) -> None:
+    """One of the two is the last but two of its worker: what is left is too little for a worker to begin."""
+    pytester.makepyfile(
+        crashing="""
+        import os
+        from pytest_jevbench.model import Request, embedded
+
+        def answer(state, questions):
+            with open("asked.txt", "a") as log:
+                log.write(f"{len(questions)}\\n")
+            if any("exception_type__not_" in key for key in questions):
+                os._exit(9)
+            return embedded("uniform").ask(Request.of(state, questions)).answers
+        """
+    )
+    assert run(*LOGISTICS, "--jev-callable=crashing:answer", "-n2").ret == 1
+    card = card_of("last-partial.json")
+    assert {entry["relation"] for entry in card["errors"]} == {"choice_complement"}
+    assert len(card["errors"]) == 2
+    assert all(entry["message"].startswith("the test ended without a verdict: ") for entry in card["errors"])
+    assert len(card["tests"]) == 98
+    # What a worker counted before it crashed is not lost with it: at most what the crashed tests themselves asked.
+    asked = len((pytester.path / "asked.txt").read_text().splitlines())
+    assert asked - 2 * 2 <= card["requests"]["sent"] <= asked
+    assert card["requests"]["distinct"] >= 104 - 2 * 2
+
+
+def test_a_budget_holds_for_the_controller_and_its_workers_together(run: Run, card_of: Card) -> None:
+    for budget in (1, 2, 20):
+        with Server(answers()) as server:
+            options = ("--jev-per-replica=2", f"--jev-max-requests={budget}", "--jev-cache=memory", "-n2")
+            assert run(*LOGISTICS, f"--jev-url={server.url}", *options).ret == 1
+        assert len(server.requests) <= budget
+        card = card_of("last-partial.json")
+        assert card["requests"]["sent"] == len(server.requests)
+        assert {entry["kind"] for entry in card["errors"]} == {"BudgetSpent"}
+
+
+HOOK = """
+from pytest_jevbench.model.systemone import systemone
+
+def pytest_jev_model(config):
+    return [systemone(url) for url in {urls!r}]
+"""
+
+
+def test_workers_share_the_slots_of_a_served_model_that_a_hook_gives(
+    run: Run, card_of: Card, pytester: pytest.Pytester
+) -> None:
+    with Server(late(0.01, answers())) as one, Server(late(0.01, answers())) as two:
+        pytester.makeconftest(HOOK.format(urls=[one.url, two.url]))
+        assert run(*LOGISTICS, "-n2").ret == 0
+    assert (one.most_at_once, two.most_at_once) == (1, 1)
+    assert len(one.requests) + len(two.requests) == card_of()["requests"]["sent"] <= 104 + 1
+
+
+def test_more_workers_than_a_hooks_model_has_slots_is_a_usage_error(run: Run, pytester: pytest.Pytester) -> None:
+    with Server(answers()) as server:
+        pytester.makeconftest(HOOK.format(urls=[server.url]))
+        result = run(*LOGISTICS, "-n2")
+    assert result.ret == 4
+    assert "the model has 1 slots" in result.stderr.str()
+    assert server.most_at_once <= 1
+
+
+def test_workers_of_several_kinds_ask_nothing_twice(run: Run, card_of: Card) -> None:
+    with Server(late(0.005, answers())) as server:
+        options = (f"--jev-url={server.url}", "--jev-per-replica=3", "--dist=load", "--tx=2*popen", "--tx=popen")
+        assert run(*LOGISTICS, *options).ret == 0
+    assert len(server.requests) == len({request.raw for request in server.requests}) == 104
+    assert card_of()["requests"]["sent"] == 104

@@ -57,22 +57,38 @@ def _workers(config: pytest.Config) -> int:
 
 
 def _budget(config: pytest.Config) -> int | None:
-    """Return this process's part of the budget: workers share it."""
-    most, workers = options.connection(config).max_requests, _workers(config)
-    if most is None or workers == 1:
+    """Return this process's part of the budget: workers share it, less the opening request of their controller."""
+    most, told = options.connection(config).max_requests, worker_input(config)
+    if most is None or not told:
         return most
-    number = int(worker_input(config)["workerid"].removeprefix("gw"))
-    return most // workers + (number % workers < most % workers)
+    most -= told["jev_opened"]
+    return len(range(told["jev_place"], most, told["workercount"]))
 
 
 def _share(config: pytest.Config, replicas: Sequence[Model]) -> tuple[Sequence[Model], list[int]]:
-    """Return the replicas that this process may ask, and how many slots each has here."""
-    share: list[int] | None = worker_input(config).get("jev_slots")
-    if share:
-        own = sorted(set(share))
-        return [replicas[i] for i in own], [share.count(i) for i in own]
-    per_replica = options.connection(config).per_replica if hasattr(replicas[0], "url") else 1
-    return replicas, [per_replica] * len(replicas)
+    """Return the replicas that this process may ask, and how many slots each has here; workers share them.
+
+    Raises SettingError when there are more workers than slots (the controller cannot count those of a hook's model).
+    """
+    served, told = hasattr(replicas[0], "url"), worker_input(config)
+    per_replica = options.connection(config).per_replica if served else 1
+    if not told or not (served or len(replicas) > 1):
+        return replicas, [per_replica] * len(replicas)
+    every = list(range(len(replicas))) * per_replica
+    if told["workercount"] > len(every):
+        raise too_many_workers(told["workercount"], len(every))
+    share = every[told["jev_place"] :: told["workercount"]]
+    own = sorted(set(share))
+    return [replicas[i] for i in own], [share.count(i) for i in own]
+
+
+def too_many_workers(workers: int, slots: int) -> SettingError:
+    """Say that a model has fewer slots than there are workers, and what to do."""
+    return SettingError(
+        f"-n {workers}: the model has {slots} slots, fewer than workers",
+        hint=f"Use -n {slots} (or -n auto), or give it more slots: further replicas in --jev-url, or a larger "
+        "--jev-per-replica",
+    )
 
 
 def find_model(config: pytest.Config) -> Sequence[Model]:

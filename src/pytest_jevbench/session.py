@@ -194,6 +194,11 @@ class JevSession:
             self.run.answered_by = (name, model_id, revision)
             self.notes += counts["notes"]
 
+    def counts_on(self, report: pytest.TestReport) -> dict[str, Any] | None:
+        """Take off a report what it carries of the counts."""
+        counts: dict[str, Any] | None = report.__dict__.pop("jevbench_counts", None)
+        return counts
+
     def stop(self, reason: str) -> None:
         """End the run before its next test."""
         session: Any = self.config.pluginmanager.get_plugin("session")
@@ -282,7 +287,7 @@ class JevSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record what a report carries."""
-        self.add_counts(report.__dict__.pop("jevbench_counts", None))
+        self.add_counts(self.counts_on(report))
         carried: dict[str, Any] = getattr(report, "jevbench", {})
         for identity, verdict in carried.get("verdicts", {}).items():
             self.run.record(identity, from_plain(verdict))
@@ -305,7 +310,9 @@ class JevSession:
         crash = getattr(report.longrepr, "reprcrash", None)
         lines = (crash.message if crash is not None else report.longreprtext).strip().splitlines()
         why = lines[0 if crash is not None else -1] if lines else "no reason given"
-        error = JevbenchError(f"the test ended without a verdict: {show(why, 200)}", f"phase {report.when}")
+        # A crashed worker's report is of no phase: xdist writes "???".
+        place = "" if str(report.when) == "???" else f"phase {report.when}"
+        error = JevbenchError(f"the test ended without a verdict: {show(why, 200)}", place)
         self.run.record_error(self.run.error_entry(report.nodeid, test, error))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:

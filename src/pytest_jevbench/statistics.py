@@ -53,7 +53,7 @@ class Statistics:
     @property
     def cached(self) -> int:
         """How many distinct requests were answered by the cache and by no replica of this run."""
-        return len(self.found - self.answered)
+        return len((self.found & self.asked) - self.answered)
 
     def take(self) -> dict[str, Any]:
         """Return the counts as plain data, to travel between processes, and begin again at zero."""

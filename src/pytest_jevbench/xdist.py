@@ -15,7 +15,7 @@ import pytest
 
 from . import options
 from .plan import Test
-from .provider import worker_input, worker_output
+from .provider import too_many_workers, worker_input, worker_output
 from .session import JevSession
 
 SHARDS = 4
@@ -58,8 +58,8 @@ class WorkerSession(JevSession):
         """Find the model. One that lives in workers is opened by the first, a served one by the controller."""
         try:
             self.opened = self.client is not None
-            first = worker_input(self.config)["workerid"] == "gw0"
-            if first and not hasattr(self.client.model, "url"):
+            told = worker_input(self.config)
+            if told["workerid"] == "gw0" and not told["jev_opened"]:
                 super().open(tests)
         except pytest.UsageError as error:
             # Only the controller can end the session with the right exit code.
@@ -81,6 +81,9 @@ class WorkerSession(JevSession):
         model = client.model
         return client.statistics.take() | {"model": [model.name, model.id, model.revision], "notes": []}
 
+    def counts_on(self, report: pytest.TestReport) -> None:
+        """Leave the counts on the report: it has yet to travel to the controller."""
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Close the cache; the last counts go with the worker's farewell."""
@@ -101,35 +104,31 @@ class ControllerSession(JevSession):
     def __init__(self, config: pytest.Config, *, items: bool) -> None:
         super().__init__(config, items=items)
         self.slots = slots(config)
-        self.free: list[list[int]] = []
-        self.shares: dict[str, list[int]] = {}
+        self.free: list[int] = []
+        self.places: dict[str, int] = {}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
         """Share out the slots and send the opening request. Raises UsageError for more workers than slots."""
         n = len(specs)
         if self.slots and n > len(self.slots):
-            raise pytest.UsageError(
-                f"-n {n}: the model has {len(self.slots)} slots, fewer than workers. Use -n {len(self.slots)} "
-                "(or -n auto), or give it more slots: further replicas in --jev-url, or a larger --jev-per-replica"
-            )
-        self.free = [self.slots[i::n] for i in range(n)]
+            raise pytest.UsageError(str(too_many_workers(n, len(self.slots))))
+        self.free = list(range(n))
         if not self.config.option.collectonly and options.given(self.config, "url")[0]:
             self.open(self.run.plan.tests)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give a worker a free share of the slots; a worker that replaces a crashed one gets that one's."""
-        if self.free:
-            share = self.shares[node.gateway.id] = self.free.pop(0)
-            node.workerinput["jev_slots"] = share
+        """Give a worker a place among the workers; one that replaces a crashed one gets that one's."""
+        place = self.places[node.gateway.id] = self.free.pop(0)
+        node.workerinput |= {"jev_place": place, "jev_opened": self.opened}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take the slots back and add the last counts; a worker that crashed sends none."""
-        share = self.shares.pop(node.gateway.id, None)
-        if share is not None:
-            self.free.append(share)
+        """Take the place back and add the last counts; a worker that crashed sends none."""
+        place = self.places.pop(node.gateway.id, None)
+        if place is not None:
+            self.free.append(place)
         said = getattr(node, "workeroutput", {})
         self.add_counts(said.get("jevbench"))
         if "jevbench_unusable" in said:
@@ -155,7 +154,6 @@ def _case_scheduler(config: pytest.Config, log: Any, suite: str) -> Any:
 
     from .plan import escaped
 
-    workers = len(config.option.tx)
     prefix = f"{escaped(suite)}::"
 
     class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
@@ -164,16 +162,28 @@ def _case_scheduler(config: pytest.Config, log: Any, suite: str) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if not nodeid.startswith(prefix):
                 return nodeid.split("::", 1)[0]
-            return shard(nodeid.split("::", 2)[-1].partition("[")[0], workers)
+            return shard(nodeid.split("::", 2)[-1].partition("[")[0], self.numnodes)
 
         def remove_node(self, node: Any) -> Any:
             """Count the test that crashed its worker as done: run again, it would crash the next worker, too."""
-            work = self.assigned_work.get(node, {}).values()
-            pending = ((tests, test) for tests in work for test, done in tests.items() if not done)
+            work = self.assigned_work[node]
+            pending = ((tests, test) for tests in work.values() for test, done in tests.items() if not done)
             found = next(pending, None)
             if found is not None:
                 found[0][found[1]] = True
+            # A unit with nothing left to run would be handed on, and its worker never heard of again.
+            self.assigned_work[node] = {scope: tests for scope, tests in work.items() if not all(tests.values())}
             super().remove_node(node)
             return found[1] if found is not None else None
+
+        def _reschedule(self, node: Any) -> None:
+            """Hand out work until a worker has some in reserve, and say when it was the last.
+
+            A worker begins a test only when it knows what follows it: one test alone would never begin.
+            """
+            while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) <= 2:
+                self._assign_work_unit(node)
+            if not self.workqueue:
+                node.shutdown()
 
     return CaseScheduling(config, log)
